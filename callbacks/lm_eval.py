@@ -1,0 +1,113 @@
+"""When tasks are evaluated: at the end of the validation epoch."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lightning.pytorch import Callback
+from typing_extensions import override
+
+from mathneuro.errors import InputError
+from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
+from mathneuro.files import write_json_lines
+from mathneuro.scores import Scores
+
+if TYPE_CHECKING:
+    from mathneuro.live_model import LiveModel
+    from mathneuro.module import CausalLanguageModel
+    from mathneuro.trainer import MathNeuroTrainer
+
+
+class LMEval(Callback):
+    """Runs EleutherAI's lm-eval on the live model and keeps the result of every question.
+
+    Args:
+        tasks: Names of lm-eval tasks, groups or tags.
+        task_folders: Folders with task YAML files of your own.
+        limit: First so many questions of each task. null: all.
+        num_fewshot: Worked examples in each prompt. null: what the task says.
+        batch_size: Requests a forward pass, or auto.
+        seed: Seed of everything that an evaluation draws, few-shot examples included.
+        chat_template: Whether the tokenizer's chat template is applied to prompts.
+        fewshot_as_multiturn: Whether few-shot examples become turns of the conversation.
+        system_instruction: System message of the chat template.
+    """
+
+    def __init__(
+        self,
+        tasks: list[str] | None = None,
+        task_folders: list[Path] | None = None,
+        limit: int | None = None,
+        num_fewshot: int | None = None,
+        batch_size: int | str = 1,
+        seed: int = 1234,
+        chat_template: bool = False,
+        fewshot_as_multiturn: bool = False,
+        system_instruction: str | None = None,
+    ) -> None:
+        self.settings = EvaluationSettings(
+            tasks=tuple(tasks or ()),
+            task_folders=tuple(task_folders or ()),
+            limit=limit,
+            num_fewshot=num_fewshot,
+            batch_size=batch_size,
+            seed=seed,
+            chat_template=chat_template,
+            fewshot_as_multiturn=fewshot_as_multiturn,
+            system_instruction=system_instruction,
+        )
+        _check(self.settings)
+        self._tasks: dict[str, Any] | None = None
+        self._live: LiveModel | None = None
+
+    @override
+    def setup(
+        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel", stage: str
+    ) -> None:
+        """Build the tasks and their data once, before the model loads."""
+        if self._tasks is not None or not self.settings.tasks or trainer.command == "predict":
+            return
+        if self.settings.chat_template and pl_module.tokenizer.chat_template is None:
+            raise InputError(
+                "lm_eval.chat_template: got true, but the tokenizer has no chat template; set it "
+                "to false, or use a model that was tuned on conversations"
+            )
+        self._tasks = load_tasks(self.settings)
+
+    @override
+    def on_validation_epoch_end(
+        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
+    ) -> None:
+        """Evaluate the model as it is now."""
+        scores = pl_module.scores.setdefault(pl_module.column, Scores())
+        if self._tasks is None:
+            return
+        if self._live is None:
+            from mathneuro.live_model import LiveModel
+
+            self._live = LiveModel(
+                pl_module.model, pl_module.tokenizer, self.settings.batch_size
+            )
+        evaluation = evaluate(self._live, self._tasks, self.settings)
+        scores.tasks = evaluation.scores
+        scores.notes += evaluation.notes
+        scores.evaluation = evaluation.record
+        folder = Path(trainer.default_root_dir) / "samples" / pl_module.column
+        for task, samples in evaluation.samples.items():
+            write_json_lines(folder / f"{task}.jsonl", samples)
+
+
+def _check(settings: EvaluationSettings) -> None:
+    numbers = {"limit": settings.limit, "batch_size": settings.batch_size}
+    for label, number in numbers.items():
+        if isinstance(number, int) and number < 1:
+            raise InputError(f"lm_eval.{label}: got {number}, but it must be at least 1")
+    if isinstance(settings.batch_size, str) and settings.batch_size != "auto":
+        raise InputError(
+            f"lm_eval.batch_size: got {settings.batch_size!r}, but it must be a number or auto"
+        )
+    if settings.num_fewshot is not None and settings.num_fewshot < 0:
+        raise InputError(
+            f"lm_eval.num_fewshot: got {settings.num_fewshot}, but it may not be below 0"
+        )
+    if settings.seed < 0:
+        raise InputError(f"lm_eval.seed: got {settings.seed}, but it may not be below 0")

@@ -1,0 +1,85 @@
+"""When parameters are selected: at the end of the predict epoch."""
+
+from typing import TYPE_CHECKING
+
+from lightning.pytorch import Callback
+from typing_extensions import override
+
+from mathneuro.errors import InputError
+from mathneuro.methods import check_method, select
+
+if TYPE_CHECKING:
+    from mathneuro.module import CausalLanguageModel
+    from mathneuro.trainer import MathNeuroTrainer
+
+
+class SelectParameters(Callback):
+    """Selects parameters as soon as their importance is known.
+
+    Args:
+        method: mathneuro (what matters for math and not for the calibration sets), wanda (what
+            matters for math) or random (as many as mathneuro, but any).
+        proportion: Share of each weight's parameters that counts as its top, from 0 to 1.
+        calibration: Which calibration sets are removed. null: all.
+        seed: Seed of methods that draw.
+    """
+
+    def __init__(
+        self,
+        method: str = "mathneuro",
+        proportion: float = 0.05,
+        calibration: list[str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        check_method(method, proportion)
+        if seed < 0:
+            raise InputError(f"selection.seed: got {seed}, but it may not be below 0")
+        self.method = method
+        self.proportion = proportion
+        self.calibration = calibration
+        self.seed = seed
+
+    @override
+    def setup(
+        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel", stage: str
+    ) -> None:
+        """Refuse calibration sets that do not exist, before the model loads."""
+        names = trainer.datamodule.names  # type: ignore[attr-defined]
+        for name in self.calibration or []:
+            if name not in names[1:]:
+                raise InputError(
+                    f"selection.calibration: got {name!r}, but the calibration sets are {names[1:]}"
+                )
+        if self.method != "wanda" and len(names) < 2:
+            raise InputError(
+                f"data.calibration: got no set, but the method {self.method} needs at least one; "
+                "give one, or use the method wanda"
+            )
+
+    @override
+    def on_predict_epoch_end(
+        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
+    ) -> None:
+        """Select from the importance that was just measured."""
+        if trainer.command == "operate":
+            self._select(pl_module)
+
+    @override
+    def on_validation_start(
+        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
+    ) -> None:
+        """Select from importance that was loaded from a file."""
+        if trainer.command == "operate" and pl_module.selection is None:
+            self._select(pl_module)
+
+    def _select(self, pl_module: "CausalLanguageModel") -> None:
+        if pl_module.importance is None:
+            return
+        pl_module.selection = select(
+            pl_module.coverage.linears,
+            pl_module.importance,
+            method=self.method,
+            proportion=self.proportion,
+            calibration=self.calibration,
+            seed=self.seed,
+        )

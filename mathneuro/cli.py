@@ -1,0 +1,130 @@
+"""The command line: Lightning's CLI with our commands, our callbacks and short error messages."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
+from jsonargparse import ArgumentParser
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from typing_extensions import override
+
+from mathneuro.data.module import TextDataModule
+from mathneuro.errors import InputError
+from mathneuro.messages import shorten
+from mathneuro.module import CausalLanguageModel
+from mathneuro.trainer import MathNeuroTrainer
+
+
+class Parser(LightningArgumentParser):
+    """A parser that answers a mistake with one sentence rather than with its whole usage."""
+
+    @override
+    def error(self, message: str, ex: Exception | None = None) -> None:  # type: ignore[override]
+        """Print what is wrong and exit with status 2."""
+        fail(shorten(message, options(self)))
+
+
+def options(parser: ArgumentParser) -> list[str]:
+    """List the names of all options of a parser and of its commands."""
+    names = []
+    for action in parser._actions:
+        names.append(action.dest)
+        if isinstance(action.choices, Mapping):
+            names += [name for each in action.choices.values() for name in options(each)]
+    return list(dict.fromkeys(names))
+
+
+class CommandLine(LightningCLI):
+    """LightningCLI with the commands ``operate``, ``predict`` and ``validate``.
+
+    Args:
+        callbacks: Classes of the callbacks that always run, by their name in the config.
+        save_config: Callback that saves the config.
+        arguments: Arguments instead of those of the process.
+    """
+
+    def __init__(
+        self,
+        callbacks: Mapping[str, type[Callback]],
+        save_config: type[SaveConfigCallback],
+        arguments: list[str] | None = None,
+    ) -> None:
+        self._callback_classes = dict(callbacks)
+        super().__init__(
+            CausalLanguageModel,
+            TextDataModule,
+            save_config_callback=save_config,
+            save_config_kwargs={"save_to_log_dir": False},
+            trainer_class=MathNeuroTrainer,
+            trainer_defaults={
+                "enable_checkpointing": False,
+                "enable_model_summary": False,
+                "use_distributed_sampler": False,
+            },
+            seed_everything_default=0,
+            parser_class=Parser,
+            parser_kwargs={"description": __doc__},
+            auto_configure_optimizers=False,
+            load_from_checkpoint_support=False,
+            args=arguments,
+        )
+
+    @override
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Give every callback a section of its own, and the run a folder."""
+        for name, callback in self._callback_classes.items():
+            parser.add_lightning_class_args(callback, name)
+        parser.add_argument("--folder", type=str, default="runs/run", help="Folder of the run.")
+        parser.link_arguments("folder", "trainer.default_root_dir")
+
+    @staticmethod
+    @override
+    def subcommands() -> dict[str, set[str]]:
+        """Return the commands and the arguments that do not come from the command line."""
+        return {
+            name: {"model", "datamodule"} for name in ("operate", "predict", "validate")
+        }
+
+    @override
+    def instantiate_trainer(self, **keywords: Any) -> Trainer:
+        """Build the Trainer, with TensorBoard's files in the run's own folder."""
+        from lightning.pytorch.callbacks import ProgressBar, TQDMProgressBar
+        from lightning.pytorch.loggers import TensorBoardLogger
+
+        trainer = self._get(self.config_init, "trainer")
+        callbacks = trainer["callbacks"] = list(trainer["callbacks"] or [])
+        bars = [each for each in callbacks if isinstance(each, ProgressBar)]
+        if trainer["enable_progress_bar"] is not False and not bars:
+            # lm-eval and transformers show tqdm's bars, so that Lightning's must be of that kind.
+            callbacks.append(TQDMProgressBar())
+        if trainer["logger"] in (None, True):
+            folder = self._get(self.config_init, "folder")
+            keywords["logger"] = TensorBoardLogger(
+                folder, name="", version="", default_hp_metric=False
+            )
+        try:
+            return super().instantiate_trainer(**keywords)
+        except (MisconfigurationException, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"trainer: Lightning refuses these settings ({reason}); see its documentation of "
+                "the Trainer"
+            ) from error
+
+
+def run(
+    callbacks: Mapping[str, type[Callback]], save_config: type[SaveConfigCallback]
+) -> None:
+    """Run the command line; a mistake in its input ends it with one sentence and status 2."""
+    try:
+        CommandLine(callbacks, save_config)
+    except InputError as error:
+        fail(str(error))
+
+
+def fail(sentence: str) -> None:
+    """Print an error and exit with status 2."""
+    sys.stderr.write(f"error: {sentence}\n")
+    raise SystemExit(2)

@@ -1,0 +1,109 @@
+"""Which texts of a set are used for identification, and which are held out."""
+
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from mathneuro.data.reading import Text
+from mathneuro.errors import InputError
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Texts that were drawn from a set.
+
+    Attributes:
+        rows: The row of every drawn text, in the order of the draw, repetitions included.
+        texts: The distinct texts, each once.
+        counts: How often each distinct text was drawn.
+    """
+
+    rows: tuple[int, ...]
+    texts: tuple[Text, ...]
+    counts: tuple[int, ...]
+
+
+def draw(
+    texts: tuple[Text, ...], number: int | None, replacement: bool, seed: int, where: str
+) -> Draw:
+    """Draw texts.
+
+    Args:
+        texts: The texts to draw from.
+        number: How many. None: all of them, each once.
+        replacement: Whether a text can be drawn more than once, as in the paper.
+        seed: Seed of the draw; each set has a stream of random numbers of its own.
+        where: Name of the set, which also picks its stream, and stands in messages.
+
+    Returns:
+        The draw; equal texts in different rows count as one distinct text.
+
+    Raises:
+        InputError: If more texts than there are would be drawn without replacement.
+
+    Example:
+        >>> texts = tuple(Text(row, text, ()) for row, text in enumerate("abc"))
+        >>> draw(texts, 4, True, 0, "data.math").counts
+        (1, 2, 1)
+    """
+    if number is None:
+        chosen = np.arange(len(texts))
+    elif not replacement and number > len(texts):
+        raise InputError(
+            f"data.num_samples: got {number}, but {where} has {len(texts)} texts to draw from; "
+            "ask for fewer, set data.replacement to true, or set data.num_samples to null for all"
+        )
+    else:
+        random = np.random.default_rng([seed, zlib.crc32(where.encode())])
+        chosen = random.choice(len(texts), size=number, replace=replacement)
+    rows = tuple(texts[index].row for index in chosen)
+    counts = Counter(texts[index].text for index in chosen)
+    first = {texts[index].text: texts[index] for index in reversed(chosen.tolist())}
+    distinct = tuple(first[text] for text in counts)
+    return Draw(rows, distinct, tuple(counts[text.text] for text in distinct))
+
+
+def hold_out(
+    texts: tuple[Text, ...], number: int, seed: int, where: str
+) -> tuple[tuple[Text, ...], tuple[Text, ...]]:
+    """Split a set into texts that identification may use and texts that it never sees.
+
+    Args:
+        texts: The texts of the set.
+        number: How many distinct texts to hold out.
+        seed: Seed of the split.
+        where: Name of the set.
+
+    Returns:
+        The texts to draw from, and the held-out texts. No text is in both, not even as a copy in
+        another row.
+
+    Raises:
+        InputError: If no text would be left to draw from.
+    """
+    held_out = some_distinct(texts, number, seed, where)
+    usable = without(texts, held_out)
+    if not usable:
+        raise InputError(
+            f"data.held_out: got {number}, but {where} has {len(held_out)} distinct texts, and "
+            "some must be left for identification; hold out fewer, or give held_out_path"
+        )
+    return usable, held_out
+
+
+def some_distinct(
+    texts: tuple[Text, ...], number: int, seed: int, where: str
+) -> tuple[Text, ...]:
+    """Choose so many distinct texts, or all if there are no more, in the order of their rows."""
+    distinct = list({text.text: text for text in reversed(texts)}.values())[::-1]
+    random = np.random.default_rng([seed, zlib.crc32(f"{where} held out".encode())])
+    chosen = sorted(random.permutation(len(distinct))[:number].tolist())
+    return tuple(distinct[index] for index in chosen)
+
+
+def without(texts: tuple[Text, ...], removed: tuple[Text, ...]) -> tuple[Text, ...]:
+    """Return the texts of which no copy is among the removed ones."""
+    names = {text.text for text in removed}
+    return tuple(text for text in texts if text.text not in names)

@@ -1,0 +1,235 @@
+"""The LightningDataModule: one math set, any number of calibration sets."""
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from lightning.pytorch import LightningDataModule
+from torch.utils.data import DataLoader
+from typing_extensions import override
+
+from mathneuro.data.batches import Batch, BatchedTexts
+from mathneuro.data.draws import Draw, draw, hold_out, some_distinct, without
+from mathneuro.data.reading import Text, read_texts
+from mathneuro.data.spec import TextSet
+from mathneuro.data.tokens import TokenizedText, check_chat_template, tokenize
+from mathneuro.errors import InputError
+
+if TYPE_CHECKING:
+    from mathneuro.module import CausalLanguageModel
+
+MATH = "math"
+"""Name of the math set among all sets."""
+
+
+@dataclass(frozen=True)
+class DrawnSet:
+    """The texts of one set, before they meet a tokenizer."""
+
+    spec: TextSet
+    draw: Draw
+    held_out: tuple[Text, ...]
+    empty: int
+
+
+@dataclass(frozen=True)
+class TokenizedSet:
+    """The texts of one set, as the model sees them."""
+
+    identification: list[TokenizedText]
+    held_out: list[TokenizedText]
+    cut: int
+
+
+class TextDataModule(LightningDataModule):
+    """Texts for identification and held-out texts for perplexity, set by set.
+
+    Args:
+        math: The math set.
+        calibration: Calibration sets by name; what matters for them is not math-specific.
+        num_samples: Texts drawn from each set for identification. null: all, each once.
+        replacement: Whether a text can be drawn more than once, as in the paper.
+        seed: Seed of the draws.
+        batch_size: Texts a forward pass; it changes the speed, not the result.
+        max_length: Cut texts to so many tokens. null: never cut.
+        held_out: Texts of each set that identification never uses; perplexity is measured on them.
+    """
+
+    def __init__(
+        self,
+        math: TextSet,
+        calibration: dict[str, TextSet],
+        num_samples: int | None = 500,
+        replacement: bool = True,
+        seed: int = 0,
+        batch_size: int = 8,
+        max_length: int | None = None,
+        held_out: int = 100,
+    ) -> None:
+        super().__init__()
+        self.specs = {MATH: math, **calibration}
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.seed = seed
+        self.batch_size = batch_size
+        self.max_length = max_length
+        self.number_held_out = held_out
+        self._check(calibration)
+        self._drawn: dict[str, DrawnSet] | None = None
+        self._tokenized: dict[str, TokenizedSet] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the sets: ``math`` first, then the calibration sets."""
+        return list(self.specs)
+
+    def where(self, name: str) -> str:
+        """Return where the user gave a set: ``data.math`` or ``data.calibration.NAME``."""
+        return "data.math" if name == MATH else f"data.calibration.{name}"
+
+    @property
+    def drawn(self) -> dict[str, DrawnSet]:
+        """The texts by set; read at the first use, without model or tokenizer."""
+        if self._drawn is None:
+            self._drawn = {name: self._draw(name) for name in self.specs}
+        return self._drawn
+
+    @property
+    def tokenized(self) -> dict[str, TokenizedSet]:
+        """The texts by set as the model sees them; there after `setup`."""
+        if self._tokenized is None:
+            raise RuntimeError("TextDataModule.setup has not run: the texts have no tokens yet.")
+        return self._tokenized
+
+    @override
+    def setup(self, stage: str) -> None:
+        """Read, draw and tokenize, once for all stages; every mistake in the data shows here."""
+        if self._tokenized is not None or self.trainer is None:
+            return
+        module: CausalLanguageModel = self.trainer.lightning_module  # type: ignore[assignment]
+        tokenizer = module.tokenizer
+        for name, spec in self.specs.items():
+            if spec.chat_template:
+                check_chat_template(tokenizer, self.where(name))
+        self._tokenized = {
+            name: self._tokenize(tokenizer, name, drawn) for name, drawn in self.drawn.items()
+        }
+        self._pad_token = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+
+    @override
+    def predict_dataloader(self) -> list[DataLoader[Batch]]:
+        """Return one loader a set, in the order of `names`."""
+        return [self._loader(texts.identification) for texts in self.tokenized.values()]
+
+    @override
+    def val_dataloader(self) -> list[DataLoader[Batch]]:
+        """Return one loader of held-out texts a set, in the order of `names`."""
+        for name, texts in self.tokenized.items():
+            if not texts.held_out:
+                raise InputError(
+                    f"data.held_out: got 0, and {self.where(name)} has no held_out_path or "
+                    "held_out_split, but at least one held-out text is needed to measure "
+                    "perplexity; hold out some texts"
+                )
+        return [self._loader(texts.held_out) for texts in self.tokenized.values()]
+
+    def notes(self, context_length: int | None) -> list[str]:
+        """Tell what happened to texts that could not be used as they are.
+
+        Args:
+            context_length: The longest text that the model was made for, in tokens.
+        """
+        notes = []
+        for name, drawn in self.drawn.items():
+            texts = self.tokenized[name]
+            if drawn.empty:
+                notes.append(f"{name}: {drawn.empty} empty rows skipped")
+            if texts.cut:
+                notes.append(f"{name}: {texts.cut} texts cut to {self.max_length} tokens")
+            everything = [*texts.identification, *texts.held_out]
+            long = [text for text in everything if len(text.tokens) > (context_length or 1 << 62)]
+            if long:
+                notes.append(
+                    f"{name}: {len(long)} texts are longer than the model's context of "
+                    f"{context_length} tokens ({long[0].name} first); set data.max_length to cut"
+                )
+        return notes
+
+    def fingerprints(self) -> dict[str, dict[str, Any]]:
+        """Return, by set, all that is needed to draw the same texts again."""
+        result = {}
+        for name, drawn in self.drawn.items():
+            texts = self.tokenized[name]
+            result[name] = {
+                **asdict(drawn.spec),
+                "rows": list(drawn.draw.rows),
+                "texts": len(drawn.draw.rows),
+                "distinct_texts": len(drawn.draw.texts),
+                "tokens": sum(len(t.tokens) * t.count for t in texts.identification),
+                "sha256": _hash(drawn.draw.texts),
+                "held_out_rows": [text.row for text in drawn.held_out],
+                "held_out_sha256": _hash(drawn.held_out),
+                "empty_rows_skipped": drawn.empty,
+                "texts_cut": texts.cut,
+                "seed": self.seed,
+                "replacement": self.replacement,
+            }
+        return result
+
+    def _check(self, calibration: dict[str, TextSet]) -> None:
+        for name in calibration:
+            if name == MATH or "/" in name or not name:
+                raise InputError(
+                    f"data.calibration: the name {name!r} cannot be used; choose one that is not "
+                    "'math' and has no '/'"
+                )
+        numbers = {"num_samples": self.num_samples, "batch_size": self.batch_size}
+        for label, number in {**numbers, "max_length": self.max_length}.items():
+            if number is not None and number < 1:
+                raise InputError(f"data.{label}: got {number}, but it must be at least 1")
+        if self.number_held_out < 0 or self.seed < 0:
+            raise InputError(
+                f"data.held_out and data.seed: got {self.number_held_out} and {self.seed}, but "
+                "neither may be below 0"
+            )
+        for name, spec in self.specs.items():
+            spec.check(self.where(name))
+
+    def _draw(self, name: str) -> DrawnSet:
+        spec, where = self.specs[name], self.where(name)
+        read = read_texts(spec, where)
+        if spec.has_own_held_out:
+            others = read_texts(spec.held_out(), f"{where}.held_out").texts
+            held_out = some_distinct(others, self.number_held_out, self.seed, where)
+            usable = without(read.texts, held_out)
+            if not usable:
+                raise InputError(
+                    f"{where}.held_out_path: its texts are all those of {spec.path}, but some must "
+                    "be left for identification; give another file or split"
+                )
+        else:
+            usable, held_out = hold_out(read.texts, self.number_held_out, self.seed, where)
+        drawn = draw(usable, self.num_samples, self.replacement, self.seed, where)
+        return DrawnSet(spec, drawn, held_out, read.empty)
+
+    def _tokenize(self, tokenizer: Any, name: str, drawn: DrawnSet) -> TokenizedSet:  # noqa: ANN401
+        def convert(
+            texts: tuple[Text, ...], counts: tuple[int, ...]
+        ) -> tuple[list[TokenizedText], int]:
+            chat = drawn.spec.chat_template
+            return tokenize(tokenizer, texts, counts, chat, self.max_length, self.where(name))
+
+        identification, cut = convert(drawn.draw.texts, drawn.draw.counts)
+        held_out, held_out_cut = convert(drawn.held_out, (1,) * len(drawn.held_out))
+        return TokenizedSet(identification, held_out, cut + held_out_cut)
+
+    def _loader(self, texts: list[TokenizedText]) -> DataLoader[Batch]:
+        rank, world_size = 0, 1
+        if self.trainer is not None:
+            rank, world_size = self.trainer.global_rank, self.trainer.world_size
+        dataset = BatchedTexts(texts, self.batch_size, self._pad_token, rank, world_size)
+        return DataLoader(dataset, batch_size=None)
+
+
+def _hash(texts: tuple[Text, ...]) -> str:
+    return hashlib.sha256("\0".join(text.text for text in texts).encode()).hexdigest()

@@ -1,0 +1,196 @@
+"""EleutherAI's lm-eval on a model that is in memory, left as it was found."""
+
+import difflib
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lightning.pytorch import seed_everything
+from lightning.pytorch.utilities.seed import isolate_rng
+
+from mathneuro.errors import InputError
+from mathneuro.scores import Score, finite
+
+if TYPE_CHECKING:
+    from mathneuro.live_model import LiveModel
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """How tasks are evaluated; before and after an edit they are the same.
+
+    Attributes:
+        tasks: Names of lm-eval tasks, groups or tags.
+        task_folders: Folders with task YAML files of your own.
+        limit: First so many questions of each task. None: all.
+        num_fewshot: Worked examples in each prompt. None: what the task says.
+        batch_size: Requests a forward pass, or ``auto``.
+        seed: Seed of everything that an evaluation draws, few-shot examples included.
+        chat_template: Whether the tokenizer's chat template is applied to prompts.
+        fewshot_as_multiturn: Whether few-shot examples become turns of the conversation.
+        system_instruction: System message of the chat template.
+    """
+
+    tasks: tuple[str, ...]
+    task_folders: tuple[Path, ...] = ()
+    limit: int | None = None
+    num_fewshot: int | None = None
+    batch_size: int | str = 1
+    seed: int = 1234
+    chat_template: bool = False
+    fewshot_as_multiturn: bool = False
+    system_instruction: str | None = None
+
+
+def load_tasks(settings: EvaluationSettings) -> dict[str, Any]:
+    """Build tasks once, data included, so that nothing can be missing later.
+
+    The random numbers that this draws are given back.
+
+    Args:
+        settings: Which tasks, and how.
+
+    Returns:
+        What ``lm_eval.evaluator.evaluate`` takes as ``task_dict``.
+
+    Raises:
+        InputError: If a folder or a task does not exist, or the data of a task cannot be read.
+    """
+    from lm_eval.tasks import TaskManager
+
+    for folder in settings.task_folders:
+        if not folder.is_dir():
+            raise InputError(
+                f"lm_eval.task_folders: the folder {folder} does not exist (looked from "
+                f"{Path.cwd()}); give a folder with lm-eval task YAML files"
+            )
+    folders = [str(folder) for folder in settings.task_folders]
+    manager = TaskManager(include_path=folders, include_defaults=False)
+    if not set(settings.tasks) <= set(manager.all_tasks):
+        # Looking through the thousands of tasks that lm-eval brings takes a while.
+        manager = TaskManager(include_path=folders, include_defaults=True)
+    for name in settings.tasks:
+        if name not in manager.all_tasks:
+            close = difflib.get_close_matches(name, manager.all_tasks, n=3)
+            raise InputError(
+                f"lm_eval.tasks: there is no task {name!r}"
+                + (f"; did you mean {' or '.join(close)}?" if close else "")
+                + " (`lm-eval ls tasks` lists those of lm-eval, task_folders adds your own)"
+            )
+    with isolate_rng(), quiet():
+        try:
+            loaded = manager.load(list(settings.tasks))
+        except Exception as error:
+            # Loading a task runs code of that task and of data set loaders, with errors of many
+            # libraries; each of them means that the task cannot be evaluated.
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise InputError(
+                f"lm_eval.tasks: the data of {', '.join(settings.tasks)} cannot be loaded "
+                f"({reason[0]}); check the network, or use tasks on local files"
+            ) from error
+    for task in loaded["tasks"].values():
+        _set_fewshot(task, settings)
+        if getattr(task, "UNSAFE_CODE", False):
+            raise InputError(
+                f"lm_eval.tasks: {task.config.task} runs code that the model writes, which "
+                "MathNeuro does not do; leave it out"
+            )
+    return dict(loaded)
+
+
+def _set_fewshot(task: Any, settings: EvaluationSettings) -> None:  # noqa: ANN401
+    """Set the number of worked examples and their seed, as lm-eval's own command does."""
+    own = task.get_config("num_fewshot")
+    if settings.num_fewshot is not None and own != 0:
+        task.set_config(key="num_fewshot", value=settings.num_fewshot)
+    elif own is None:
+        task.set_config(key="num_fewshot", value=0)
+    task.set_fewshot_seed(seed=settings.seed)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep lm-eval's reports of its progress off the terminal; warnings stay."""
+    logger = logging.getLogger("lm_eval")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What lm-eval measured.
+
+    Attributes:
+        scores: By task or group, and by metric and filter (``exact_match,strict-match``).
+        samples: By task, one record a question and filter.
+        notes: Prompts that did not fit and answers that were cut.
+        record: lm-eval's own record: configurations, versions, shots, numbers of questions.
+    """
+
+    scores: dict[str, dict[str, Score]]
+    samples: dict[str, list[dict[str, Any]]]
+    notes: list[str]
+    record: dict[str, Any]
+
+
+def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSettings) -> Evaluation:
+    """Evaluate the model as it is now.
+
+    Args:
+        live: The model, as lm-eval sees it.
+        tasks: What `load_tasks` built; it can be used again.
+        settings: How to evaluate.
+
+    Returns:
+        Scores, per-sample results and notes. Random numbers are given back.
+    """
+    from lm_eval.evaluator import evaluate as run
+
+    with isolate_rng(), quiet(), live.attached():
+        seed_everything(settings.seed, verbose=False)
+        results = run(
+            lm=live,
+            task_dict=tasks,
+            limit=settings.limit,
+            log_samples=True,
+            apply_chat_template=settings.chat_template,
+            fewshot_as_multiturn=settings.fewshot_as_multiturn,
+            system_instruction=settings.system_instruction,
+        )
+        notes = live.notes()
+    groups = results.get("group_subtasks", {})
+    inner = {name for names in groups.values() for name in names}
+    scores = {
+        name: _metrics(metrics)
+        for name, metrics in results["results"].items()
+        if name not in inner
+    }
+    return Evaluation(
+        scores={name: metrics for name, metrics in scores.items() if metrics},
+        samples=results.pop("samples"),
+        notes=notes,
+        record=dict(results),
+    )
+
+
+def _metrics(metrics: dict[str, Any]) -> dict[str, Score]:
+    """Pick the metrics of one task out of lm-eval's flat dictionary."""
+    scores = {}
+    for key, value in metrics.items():
+        metric, _, name = key.partition(",")
+        if not name or metric.endswith("_stderr") or not isinstance(value, int | float):
+            continue
+        error = metrics.get(f"{metric}_stderr,{name}")
+        known = isinstance(error, int | float)
+        label = metric if name == "none" else key
+        scores[label] = Score(
+            float(value), finite(float(error)) if known else None, int(metrics["sample_len"])
+        )
+    return scores

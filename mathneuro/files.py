@@ -1,0 +1,96 @@
+"""Files that are complete or absent: written beside their target, then renamed."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from mathneuro.errors import InputError
+
+
+def write_file(path: Path, write: Callable[[Path], None]) -> None:
+    """Create or replace a file in one step.
+
+    Args:
+        path: The file; missing folders on the way to it are made.
+        write: Writes the whole content to the path that it is given.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        write(unfinished)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Create or replace a text file in one step."""
+    write_file(path, lambda unfinished: unfinished.write_text(text, encoding="utf-8") and None)
+
+
+def write_json(path: Path, value: Any) -> None:  # noqa: ANN401
+    """Create or replace a JSON file in one step; what JSON does not know becomes its text."""
+    write_text(path, json.dumps(value, indent=2, default=str, ensure_ascii=False) + "\n")
+
+
+def write_json_lines(path: Path, rows: Iterable[Any]) -> None:
+    """Create or replace a file with one JSON value a line in one step."""
+    lines = [json.dumps(row, default=str, ensure_ascii=False) for row in rows]
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> None:
+    """Create or replace a safetensors file in one step.
+
+    Args:
+        path: The file.
+        tensors: The tensors by name.
+        metadata: Values by name, kept as JSON, since safetensors stores text alone.
+    """
+    from safetensors.torch import save_file
+
+    ready = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    text = {name: json.dumps(value) for name, value in metadata.items()}
+    write_file(path, lambda unfinished: save_file(ready, unfinished, metadata=text))
+
+
+def read_tensors(
+    path: Path, kind: str, fields: Iterable[str]
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a safetensors file that `write_tensors` made.
+
+    Args:
+        path: The file.
+        kind: What its metadata must state as ``format``.
+        fields: What its metadata must hold besides.
+
+    Returns:
+        The tensors and the metadata, both by name.
+
+    Raises:
+        InputError: If the file is missing, damaged or of another kind.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise InputError(f"file: {path} does not exist; give the path of a {kind} file")
+    try:
+        with safe_open(path, framework="pt") as opened:
+            metadata = {
+                name: json.loads(text) for name, text in (opened.metadata() or {}).items()
+            }
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    except (SafetensorError, json.JSONDecodeError, OSError) as error:
+        raise InputError(
+            f"file: {path} is damaged or no safetensors file ({error}); make it again"
+        ) from error
+    if metadata.get("format") != kind or any(name not in metadata for name in fields):
+        raise InputError(
+            f"file: {path} states format {metadata.get('format')!r}, but {kind!r} was expected; "
+            "give a file that this version of MathNeuro wrote"
+        )
+    return tensors, metadata

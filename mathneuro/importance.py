@@ -1,0 +1,109 @@
+"""The importance of a model's parameters for sets of texts, in a form that is small to keep."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mathneuro.errors import InputError
+from mathneuro.files import read_tensors, write_tensors
+
+FORMAT = "mathneuro-importance-1"
+
+
+def scores(weight: Tensor, input_importance: Tensor) -> Tensor:
+    """Score of every parameter of a linear layer.
+
+    ``score_ij(D) = |W_ij| * a_j(D)`` with ``a_j(D) = sum_s ||X_s[:, j]||_2`` (METHOD.md,
+    "Importance"; Math Neurosurgery, arXiv 2410.16930).
+
+    Args:
+        weight: Weight of shape ``[out, in]``.
+        input_importance: ``a``, of shape ``[in]``, float64.
+
+    Returns:
+        Scores of shape ``[out, in]``, float64.
+
+    Example:
+        >>> scores(torch.tensor([[1.0, -2.0]]), torch.tensor([3.0, 0.5], dtype=torch.float64))
+        tensor([[3., 1.]], dtype=torch.float64)
+    """
+    return weight.detach().abs().to(torch.float64) * input_importance.to(weight.device)
+
+
+@dataclass
+class Importance:
+    """What forward passes over sets of texts leave behind.
+
+    Attributes:
+        sets: For each set of texts, one float64 vector of shape ``[in]`` a weight:
+            ``a_j = sum_s ||X_s[:, j]||_2`` over the texts s of the set.
+        texts: For each set, how many texts were summed up, repetitions included.
+        model: Which model it is for: its name and the hash of its weights.
+        data: Where the texts came from, by set.
+    """
+
+    sets: dict[str, dict[str, Tensor]]
+    texts: dict[str, int]
+    model: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+
+    def save(self, path: Path) -> None:
+        """Write all of it to one safetensors file."""
+        tensors = {
+            f"{name}/{weight}": vector
+            for name, vectors in self.sets.items()
+            for weight, vector in vectors.items()
+        }
+        metadata = {"format": FORMAT, "texts": self.texts, "model": self.model, "data": self.data}
+        write_tensors(path, tensors, metadata)
+
+    @classmethod
+    def load(cls, path: Path) -> "Importance":
+        """Read what `save` wrote.
+
+        Raises:
+            InputError: If the file is missing, damaged or of another kind.
+        """
+        tensors, metadata = read_tensors(path, FORMAT, ("texts", "model", "data"))
+        sets: dict[str, dict[str, Tensor]] = {name: {} for name in metadata["texts"]}
+        for key, vector in tensors.items():
+            name, _, weight = key.partition("/")
+            valid = name in sets and vector.dim() == 1 and vector.dtype == torch.float64
+            if not valid or not bool((torch.isfinite(vector) & (vector >= 0)).all()):
+                raise InputError(
+                    f"importance file: {path} holds {key} with values that are not importance; "
+                    "make the file again with the `predict` command"
+                )
+            sets[name][weight] = vector
+        return cls(sets, metadata["texts"], metadata["model"], metadata["data"])
+
+    def check(self, shapes: Mapping[str, Iterable[int]], weight_hash: str, path: Path) -> None:
+        """Refuse to be used with a model that it was not measured on.
+
+        Args:
+            shapes: Shape ``[out, in]`` of each weight that takes part, by name.
+            weight_hash: Hash of the model's weights.
+            path: Where it was read from, for the message.
+
+        Raises:
+            InputError: If the model is another one.
+        """
+        if self.model.get("weight_hash") != weight_hash:
+            raise InputError(
+                f"importance file: {path} was made for {self.model.get('source')} with weights "
+                f"{self.model.get('weight_hash')}, but the loaded model has {weight_hash}; load "
+                "that model in the same dtype, or make the file again with `predict`"
+            )
+        widths = {name: list(shape)[1:] for name, shape in shapes.items()}
+        for name, vectors in self.sets.items():
+            if {weight: list(vector.shape) for weight, vector in vectors.items()} != widths:
+                raise InputError(
+                    f"importance file: the weights of set {name} in {path} are not those that "
+                    "take part in the loaded model; make the file again with `predict`"
+                )
+
+

@@ -1,0 +1,184 @@
+"""Loading of causal language models and their tokenizers."""
+
+import hashlib
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import nn
+
+from mathneuro.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+DataType = Literal["auto", "float32", "bfloat16", "float16"]
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where a model comes from.
+
+    Attributes:
+        path: Id on the Hugging Face hub, local folder, or local GGUF file.
+        revision: Branch, tag or commit on the hub.
+        tokenizer: Id or folder of the tokenizer. None: the model's own.
+        gguf_file: A GGUF file within the hub repository or folder.
+        dtype: Type of the weights. ``auto``: that of the checkpoint (GGUF: float32).
+        attention_implementation: ``eager``, ``sdpa``, ``flash_attention_2``... None: the default.
+        trust_remote_code: Whether code that comes with the model may run.
+    """
+
+    path: str
+    revision: str | None = None
+    tokenizer: str | None = None
+    gguf_file: str | None = None
+    dtype: DataType = "auto"
+    attention_implementation: str | None = None
+    trust_remote_code: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a local path that does not hold a model."""
+        path = Path(self.path)
+        if path.suffix == ".gguf" and not path.is_file():
+            raise InputError(
+                f"model.source: the file {path} does not exist (looked from {Path.cwd()}); give a "
+                "GGUF file, a folder, or an id on the hub"
+            )
+        looks_local = path.is_absolute() or self.path.startswith(".") or len(path.parts) > 2
+        if looks_local and not path.exists():
+            raise InputError(
+                f"model.source: the folder {path} does not exist (looked from {Path.cwd()}); give "
+                "a folder with config.json, a GGUF file, or an id on the hub"
+            )
+        has_config = (path / "config.json").is_file() or self.gguf_file is not None
+        if path.is_dir() and not has_config:
+            raise InputError(
+                f"model.source: the folder {path} holds no config.json; give the folder of a "
+                "Hugging Face model, or name its gguf_file"
+            )
+
+    def arguments(self) -> tuple[str, dict[str, Any]]:
+        """Return the name and the keyword arguments that every ``from_pretrained`` shares."""
+        keywords: dict[str, Any] = {"trust_remote_code": self.trust_remote_code}
+        if self.revision is not None:
+            keywords["revision"] = self.revision
+        path = Path(self.path)
+        if path.suffix == ".gguf":
+            return str(path.parent), {**keywords, "gguf_file": path.name}
+        if self.gguf_file is not None:
+            keywords["gguf_file"] = self.gguf_file
+        return self.path, keywords
+
+
+def load_config(source: ModelSource) -> "PreTrainedConfig":
+    """Load a model's config and refuse models that cannot be treated.
+
+    Raises:
+        InputError: If there is no such model, or it is an encoder-decoder or quantised.
+    """
+    from transformers import AutoConfig
+
+    name, keywords = source.arguments()
+    config = _load(AutoConfig.from_pretrained, name, keywords)
+    if getattr(config, "is_encoder_decoder", False):
+        raise InputError(
+            f"model.source: {name} is an encoder-decoder model ({config.model_type}), but a causal "
+            "language model is needed; choose a decoder-only one"
+        )
+    if getattr(config, "quantization_config", None) is not None and "gguf_file" not in keywords:
+        raise InputError(
+            f"model.source: {name} is a quantised checkpoint, whose packed weights cannot be "
+            "edited; load the unquantised checkpoint, or a GGUF file (it is dequantised)"
+        )
+    return config
+
+
+def load_tokenizer(source: ModelSource) -> "PreTrainedTokenizerBase":
+    """Load a tokenizer.
+
+    Raises:
+        InputError: If there is none.
+    """
+    from transformers import AutoTokenizer
+
+    name, keywords = source.arguments()
+    if source.tokenizer is not None:
+        name, keywords = source.tokenizer, {"trust_remote_code": source.trust_remote_code}
+    tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer.from_pretrained, name, keywords)
+    return tokenizer
+
+
+def load_model(source: ModelSource) -> "PreTrainedModel":
+    """Load a causal language model: frozen, in evaluation mode, on the CPU.
+
+    Raises:
+        InputError: If there is no such model, or it cannot be built.
+    """
+    from transformers import AutoModelForCausalLM
+
+    name, keywords = source.arguments()
+    is_gguf = "gguf_file" in keywords
+    keywords["dtype"] = source.dtype if source.dtype == "auto" else getattr(torch, source.dtype)
+    if is_gguf and source.dtype == "auto":
+        keywords["dtype"] = torch.float32
+    if source.attention_implementation is not None:
+        keywords["attn_implementation"] = source.attention_implementation
+    model: PreTrainedModel = _load(AutoModelForCausalLM.from_pretrained, name, keywords)
+    if is_gguf:
+        _drop_quantization_marks(model)
+    return model.requires_grad_(False).eval()
+
+
+def weight_hash(model: nn.Module) -> str:
+    """Hash all parameters and buffers that are saved: names, types, shapes and bytes.
+
+    Returns:
+        The first 32 hexadecimal digits of a SHA-256.
+
+    Example:
+        >>> model = nn.Linear(1, 1)
+        >>> before = weight_hash(model)
+        >>> _ = nn.init.constant_(model.weight, 7.0)
+        >>> before == weight_hash(model)
+        False
+    """
+    tensors: Mapping[str, torch.Tensor] = model.state_dict()
+
+    def one(name: str) -> bytes:
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest = hashlib.sha256(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
+        return digest.digest()
+
+    # hashlib lets go of the interpreter lock, so that threads hash several tensors at once.
+    with ThreadPoolExecutor() as pool:
+        return hashlib.sha256(b"".join(pool.map(one, sorted(tensors)))).hexdigest()[:32]
+
+
+def _load(function: Any, name: str, keywords: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Call a ``from_pretrained`` and turn its refusals into one sentence."""
+    try:
+        return function(name, **keywords)
+    except (OSError, ValueError, ImportError, KeyError) as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(
+            f"model.source: {name} cannot be loaded ({reason[0]}); give an id on the hub that you "
+            "may read, a folder with config.json and weights, or a GGUF file"
+        ) from error
+
+
+def _drop_quantization_marks(model: "PreTrainedModel") -> None:
+    """Forget that a model came from GGUF: its weights are ordinary numbers by now.
+
+    transformers refuses to save or convert a model while it carries these marks.
+    """
+    for holder, attribute in ((model, "hf_quantizer"), (model.config, "quantization_config")):
+        if hasattr(holder, attribute):
+            delattr(holder, attribute)
+    for attribute in ("is_quantized", "quantization_method"):
+        if attribute in model.__dict__:
+            delattr(model, attribute)

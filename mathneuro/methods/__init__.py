@@ -1,0 +1,99 @@
+"""Selection methods: from a weight and its importance to the positions to edit."""
+
+from collections.abc import Mapping, Sequence
+
+from torch import nn
+
+from mathneuro.errors import InputError
+from mathneuro.importance import Importance
+from mathneuro.methods.base import Candidates, Method
+from mathneuro.methods.mathneuro import mathneuro
+from mathneuro.methods.random import random
+from mathneuro.methods.wanda import wanda
+from mathneuro.selection import Selection
+
+METHODS: dict[str, Method] = {"mathneuro": mathneuro, "random": random, "wanda": wanda}
+"""The methods by name; a method of your own is added with ``METHODS["mine"] = function``."""
+
+__all__ = ["METHODS", "Candidates", "Method", "select"]
+
+
+def select(
+    linears: Mapping[str, nn.Linear],
+    importance: Importance,
+    method: str = "mathneuro",
+    proportion: float = 0.05,
+    calibration: Sequence[str] | None = None,
+    math: str = "math",
+    seed: int = 0,
+) -> Selection:
+    """Select parameters of every weight that takes part.
+
+    Args:
+        linears: The linear modules that take part, by the name of their weight.
+        importance: Importance of their inputs for the math set and the calibration sets.
+        method: Name of one of `METHODS`.
+        proportion: Share of each weight's parameters to choose, from 0 to 1.
+        calibration: Which calibration sets are removed. None: all that were measured.
+        math: Name of the math set.
+        seed: Seed of methods that draw.
+
+    Returns:
+        The selected positions, weight by weight.
+
+    Raises:
+        InputError: If the method, a set or the proportion does not exist, or a weight is not
+            finite.
+    """
+    check_method(method, proportion)
+    others = [name for name in importance.sets if name != math]
+    chosen = others if calibration is None else list(calibration)
+    for name in (math, *chosen):
+        if name not in importance.sets:
+            raise InputError(
+                f"selection.calibration: the set {name!r} was not measured; choose from {others}"
+            )
+    if method != "wanda" and not chosen:
+        raise InputError(
+            f"selection.calibration: the method {method} needs a calibration set, but there is "
+            "none; give one under data.calibration, or use the method wanda"
+        )
+    positions = {}
+    for name, linear in linears.items():
+        candidates = Candidates(
+            name=name,
+            weight=linear.weight,
+            math=importance.sets[math][name],
+            calibration=tuple(importance.sets[each][name] for each in chosen),
+            proportion=proportion,
+            seed=seed,
+        )
+        positions[name] = METHODS[method](candidates).cpu()
+    return Selection(
+        positions=positions,
+        shapes={name: tuple(linear.weight.shape) for name, linear in linears.items()},
+        origin={
+            "method": method,
+            "proportion": proportion,
+            "math": math,
+            "calibration": chosen,
+            "seed": seed,
+        },
+    )
+
+
+def check_method(method: str, proportion: float) -> None:
+    """Refuse a method or a proportion that does not exist.
+
+    Raises:
+        InputError: If so.
+    """
+    if method not in METHODS:
+        raise InputError(
+            f"selection.method: got {method!r}, but it must be one of {', '.join(METHODS)}"
+        )
+    if not 0 <= proportion <= 1:
+        raise InputError(
+            f"selection.proportion: got {proportion}, but it must lie between 0 and 1; 0.05 "
+            "selects 5 % of each weight"
+        )

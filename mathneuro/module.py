@@ -1,0 +1,155 @@
+"""The LightningModule around a Hugging Face causal language model."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lightning.pytorch import LightningModule
+from torch import Tensor, nn
+from typing_extensions import override
+
+from mathneuro.decoder import run_decoder
+from mathneuro.edit import Edit
+from mathneuro.importance import Importance
+from mathneuro.layers import Coverage, find_linear_weights
+from mathneuro.loading import (
+    DataType,
+    ModelSource,
+    load_config,
+    load_model,
+    load_tokenizer,
+    weight_hash,
+)
+from mathneuro.perplexity import TokenPerplexity, token_losses
+from mathneuro.scores import Scores
+from mathneuro.selection import Selection
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+    from mathneuro.data.batches import Batch
+
+
+class CausalLanguageModel(LightningModule):
+    """A causal language model: frozen, in evaluation mode, never trained.
+
+    Args:
+        source: Id on the Hugging Face hub, local folder, or local GGUF file.
+        revision: Branch, tag or commit on the hub.
+        tokenizer: Id or folder of the tokenizer. null: the model's own.
+        gguf_file: A GGUF file within the hub repository or folder.
+        dtype: Type of the weights. auto: that of the checkpoint (GGUF: float32).
+        attention_implementation: eager, sdpa, flash_attention_2... null: the model's default.
+        trust_remote_code: Whether code that comes with the model may run.
+    """
+
+    model: "PreTrainedModel"
+    """The Hugging Face model; there after `configure_model`."""
+    importance: Importance | None = None
+    """What identification found."""
+    selection: Selection | None = None
+    """The parameters that the method chose."""
+    edit: Edit | None = None
+    """The edit to evaluate."""
+    intervening: bool = False
+    """Whether validation sees the edited weights."""
+
+    def __init__(
+        self,
+        source: str,
+        revision: str | None = None,
+        tokenizer: str | None = None,
+        gguf_file: str | None = None,
+        dtype: DataType = "auto",
+        attention_implementation: str | None = None,
+        trust_remote_code: bool = False,
+    ) -> None:
+        super().__init__()
+        self.source = ModelSource(
+            source, revision, tokenizer, gguf_file, dtype, attention_implementation,
+            trust_remote_code,
+        )  # fmt: skip
+        self.perplexities = nn.ModuleList()
+        self.scores: dict[str, Scores] = {}
+
+    @cached_property
+    def config(self) -> "PreTrainedConfig":
+        """The model's config; read without its weights."""
+        return load_config(self.source)
+
+    @cached_property
+    def tokenizer(self) -> "PreTrainedTokenizerBase":
+        """The tokenizer; read without the model's weights."""
+        return load_tokenizer(self.source)
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """Which weights take part."""
+        return find_linear_weights(self.model)
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """Which model this is: its source and the hash of its unedited weights."""
+        return {
+            "source": self.source.path,
+            "revision": self.source.revision,
+            "model_type": self.config.model_type,
+            "dtype": str(self.model.dtype).removeprefix("torch."),
+            "parameters": self.coverage.total,
+            "weight_hash": weight_hash(self.model),
+        }
+
+    @property
+    def head_weight(self) -> str | None:
+        """Name of the head's weight if it takes part, which a tied one does not."""
+        head = self.model.get_output_embeddings()
+        return next((n for n, linear in self.coverage.linears.items() if linear is head), None)
+
+    @property
+    def column(self) -> str:
+        """Which column of the end table validation fills: ``before`` or ``after``."""
+        return "after" if self.intervening else "before"
+
+    @property
+    def context_length(self) -> int | None:
+        """The longest text that the model was made for, in tokens, if its config tells."""
+        text_config = self.config.get_text_config()
+        length = getattr(text_config, "max_position_embeddings", None)
+        return None if length is None else int(length)
+
+    @override
+    def configure_model(self) -> None:
+        """Load the weights, once."""
+        if "model" not in self._modules:
+            self.model = load_model(self.source)
+            _ = self.coverage, self.identity
+
+    @override
+    def predict_step(self, batch: "Batch", batch_idx: int, dataloader_idx: int = 0) -> Tensor:
+        """Run the decoder alone: no head's matrix product, no cache.
+
+        Returns:
+            The decoder's output, ``[texts, tokens, hidden]``.
+        """
+        return run_decoder(self.model, batch["input_ids"], batch["attention_mask"])
+
+    @override
+    def on_validation_epoch_start(self) -> None:
+        """Start one perplexity a set of held-out texts."""
+        loaders = self.trainer.num_val_batches
+        self.perplexities = nn.ModuleList(TokenPerplexity() for _ in loaders).to(self.device)
+
+    @override
+    def validation_step(self, batch: "Batch", batch_idx: int, dataloader_idx: int = 0) -> None:
+        """Add the texts of a batch to the perplexity of their set."""
+        output = self.model(
+            input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False
+        )
+        losses = token_losses(output.logits, batch["input_ids"], batch["attention_mask"])
+        self.perplexities[dataloader_idx].update(losses, batch["attention_mask"][:, 1:])
+
+    def perplexity(self) -> list[dict[str, float]]:
+        """Return what the validation epoch measured, one dictionary a set."""
+        return [
+            {name: float(value) for name, value in metric.compute().items()}
+            for metric in self.perplexities
+        ]

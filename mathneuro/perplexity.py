@@ -1,0 +1,86 @@
+"""Token perplexity of held-out texts as a streaming metric."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torchmetrics import Metric
+
+
+def token_losses(logits: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    """Negative log-likelihood of every token given those before it.
+
+    Args:
+        logits: ``[texts, tokens, vocabulary]``.
+        input_ids: ``[texts, tokens]``.
+        attention_mask: 1 where a token belongs to a text, ``[texts, tokens]``.
+
+    Returns:
+        Losses in nats, float32, ``[texts, tokens - 1]``; 0 where the next token is padding.
+    """
+    losses = cross_entropy(
+        logits[:, :-1].flatten(0, 1).float(), input_ids[:, 1:].flatten(), reduction="none"
+    )
+    return losses.view(len(input_ids), -1) * (attention_mask[:, 1:] != 0)
+
+
+class TokenPerplexity(Metric):
+    """Perplexity over all predicted tokens of a set of texts, with its standard error.
+
+    ``exp(sum of losses / number of predicted tokens)``. The first token of a text is predicted by
+    nothing and does not count. The standard error treats texts, not tokens, as independent: that of
+    a ratio of two sums over texts, carried through the exponential to first order.
+
+    Example:
+        >>> metric = TokenPerplexity()
+        >>> metric.update(torch.log(torch.tensor([[2.0, 2.0], [8.0, 8.0]])), torch.ones(2, 2))
+        >>> {name: round(float(value), 3) for name, value in metric.compute().items()}
+        {'perplexity': 4.0, 'standard_error': 2.773, 'texts': 2.0, 'tokens': 4.0}
+    """
+
+    full_state_update = False
+    losses: Tensor
+    tokens: Tensor
+    losses_squared: Tensor
+    losses_tokens: Tensor
+    tokens_squared: Tensor
+    texts: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in (
+            "losses", "tokens", "losses_squared", "losses_tokens", "tokens_squared", "texts"
+        ):  # fmt: skip
+            self.add_state(name, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+
+    def update(self, losses: Tensor, predicted: Tensor) -> None:
+        """Add texts.
+
+        Args:
+            losses: Loss of each token in nats, 0 where none is predicted, ``[texts, tokens]``.
+            predicted: 1 where a token is predicted, ``[texts, tokens]``.
+        """
+        loss, tokens = losses.sum(1, dtype=torch.float64), predicted.sum(1, dtype=torch.float64)
+        self.losses += loss.sum()
+        self.tokens += tokens.sum()
+        self.losses_squared += (loss * loss).sum()
+        self.losses_tokens += (loss * tokens).sum()
+        self.tokens_squared += (tokens * tokens).sum()
+        self.texts += len(loss)
+
+    def compute(self) -> dict[str, Tensor]:
+        """Return perplexity, its standard error, and the numbers of texts and tokens.
+
+        The standard error of a single text is NaN: nothing is known about it.
+        """
+        mean = self.losses / self.tokens
+        perplexity = mean.exp()
+        residual = (
+            self.losses_squared - 2 * mean * self.losses_tokens + mean**2 * self.tokens_squared
+        ).clamp_min(0)
+        variance = residual * self.texts / (self.texts - 1) / self.tokens**2
+        return {
+            "perplexity": perplexity,
+            "standard_error": perplexity * variance.sqrt(),
+            "texts": self.texts.clone(),
+            "tokens": self.tokens.clone(),
+        }

@@ -1,0 +1,75 @@
+"""The record of a run: everything that is needed to read and to repeat it."""
+
+import platform
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from mathneuro.selection import Selection
+
+if TYPE_CHECKING:
+    from mathneuro.layers import Coverage
+    from mathneuro.module import CausalLanguageModel
+
+PACKAGES = (
+    "mathneuro", "torch", "lightning", "transformers", "tokenizers", "lm-eval", "datasets",
+    "torchmetrics", "jsonargparse", "safetensors", "numpy",
+)  # fmt: skip
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of Python and of all libraries that can change a result."""
+    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+
+
+def coverage_record(coverage: "Coverage") -> dict[str, Any]:
+    """Return which parameters take part and which do not, and why."""
+    return {
+        "weights": list(coverage.linears),
+        "parameters": coverage.parameters,
+        "total": coverage.total,
+        "share": coverage.share,
+        "left_alone": coverage.reasons(),
+        "not_covered": [asdict(item) for item in coverage.not_covered()],
+    }
+
+
+def selection_record(selection: Selection) -> dict[str, Any]:
+    """Return how many parameters were selected, and how."""
+    return {
+        **selection.origin,
+        "parameters": selection.count,
+        "by_weight": {name: each.numel() for name, each in selection.positions.items()},
+    }
+
+
+def run_record(module: "CausalLanguageModel", command: str) -> dict[str, Any]:
+    """Collect what is known about a run so far.
+
+    Args:
+        module: The model with everything that was found and measured.
+        command: The command that is running.
+
+    Returns:
+        Values that JSON can hold.
+    """
+    record: dict[str, Any] = {
+        "format": "mathneuro-results-1",
+        "command": command,
+        "versions": library_versions(),
+        "device": str(module.device),
+        "model": module.identity,
+        "coverage": coverage_record(module.coverage),
+    }
+    if module.importance is not None:
+        record["identification"] = {
+            "texts": module.importance.texts,
+            "data": module.importance.data,
+        }
+    selection = module.edit.selection if module.edit is not None else module.selection
+    if selection is not None:
+        record["selection"] = selection_record(selection)
+    if module.edit is not None:
+        record["factor"] = module.edit.factor
+    record["scores"] = {state: asdict(scores) for state, scores in module.scores.items()}
+    return record

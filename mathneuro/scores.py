@@ -1,0 +1,56 @@
+"""What was measured on one state of the model, and how it compares with another."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number with all that is needed to read it.
+
+    Attributes:
+        value: The number.
+        standard_error: Its standard error. None: unknown.
+        count: Over how many texts or questions.
+    """
+
+    value: float
+    standard_error: float | None
+    count: int
+
+
+@dataclass
+class Scores:
+    """All scores of one state of the model.
+
+    Attributes:
+        perplexity: By name of the set of held-out texts.
+        tasks: By name of the task and name of the metric, filter included.
+        notes: What the reader of the scores must know, such as prompts that were cut.
+        evaluation: lm-eval's own record: configurations, versions, groups.
+    """
+
+    perplexity: dict[str, Score] = field(default_factory=dict)
+    tasks: dict[str, dict[str, Score]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    evaluation: dict[str, Any] = field(default_factory=dict)
+
+    def rows(self) -> dict[str, Score]:
+        """Return every score by a label that names the task and the metric, or the set."""
+        rows = {
+            f"{task} {metric}": score
+            for task, metrics in self.tasks.items()
+            for metric, score in metrics.items()
+        }
+        return rows | {f"perplexity {name}": score for name, score in self.perplexity.items()}
+
+
+def finite(value: float) -> float | None:
+    """Return the value, or None if it is no finite number.
+
+    Example:
+        >>> finite(0.5), finite(float("nan"))
+        (0.5, None)
+    """
+    return value if math.isfinite(value) else None
