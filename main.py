@@ -3,12 +3,14 @@
 
 def main() -> None:
     """Run the command line."""
-    from mathneuro.terminal import settle
+    from mathneuro.terminal import quieten, settle
 
     settle()
 
     import callbacks
     from mathneuro.cli import run
+
+    quieten()
 
     run(
         {
@@ -20,6 +22,7 @@ def main() -> None:
             "output": callbacks.PrintRun,
         },
         callbacks.SaveRunConfig,
+        callbacks.TransientProgressBar,
     )
 
 

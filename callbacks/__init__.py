@@ -4,6 +4,7 @@ from callbacks.accumulate_importance import AccumulateImportance
 from callbacks.intervene import Intervene
 from callbacks.lm_eval import LMEval
 from callbacks.print_run import PrintRun
+from callbacks.progress import TransientProgressBar
 from callbacks.record_run import RecordRun
 from callbacks.save_config import SaveRunConfig
 from callbacks.select_parameters import SelectParameters
@@ -16,4 +17,5 @@ __all__ = [
     "RecordRun",
     "SaveRunConfig",
     "SelectParameters",
+    "TransientProgressBar",
 ]

@@ -3,23 +3,21 @@
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from lightning.pytorch import Callback
+from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 from typing_extensions import override
 
+from callbacks.run import running
 from mathneuro.decoder import check_head
 from mathneuro.errors import InputError
-from mathneuro.importance import Importance
+from mathneuro.importance import Identification, Importance
 from mathneuro.norms import InputNorms
 
 if TYPE_CHECKING:
     from mathneuro.data.batches import Batch
-    from mathneuro.data.module import TextDataModule
-    from mathneuro.module import CausalLanguageModel
-    from mathneuro.trainer import MathNeuroTrainer
 
 
 class AccumulateImportance(Callback):
@@ -32,21 +30,20 @@ class AccumulateImportance(Callback):
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file
-        self.seconds = 0.0
-        self.forward_passes = 0
+        self._forward_passes = 0
+        self._start = 0.0
         self._loaded: Importance | None = None
         self._norms: dict[str, InputNorms] = {}
         self._recording = ExitStack()
         self._batch = ExitStack()
 
     @override
-    def setup(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel", stage: str
-    ) -> None:
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Read the importance file, before the model loads."""
+        run = running(trainer, pl_module)
         if self.file is None or self._loaded is not None:
             return
-        if trainer.command == "predict":
+        if run.command == "predict":
             raise InputError(
                 f"importance.file: got {self.file}, but `predict` measures importance anew; remove "
                 "it, or run `operate`"
@@ -54,34 +51,31 @@ class AccumulateImportance(Callback):
         self._loaded = Importance.load(self.file)
 
     @override
-    def on_validation_start(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Hand the saved importance over, if it is for this model."""
-        if self._loaded is None or pl_module.importance is not None or self.file is None:
+        run = running(trainer, pl_module)
+        if self._loaded is None or run.module.importance is not None or self.file is None:
             return
-        shapes = {name: ln.weight.shape for name, ln in pl_module.coverage.linears.items()}
-        self._loaded.check(shapes, pl_module.identity["weight_hash"], self.file)
-        pl_module.importance = self._loaded
+        shapes = {name: ln.weight.shape for name, ln in run.module.coverage.linears.items()}
+        self._loaded.check(shapes, run.module.identity["weight_hash"], self.file)
+        run.module.importance = self._loaded
+        run.module.identification = Identification(0, 0.0, self.file)
 
     @override
-    def on_predict_start(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start anew."""
-        if pl_module.head_weight is not None:
-            check_head(pl_module.model)
-        self._norms = {
-            name: InputNorms(pl_module.coverage.linears) for name in _data(trainer).names
-        }
-        self.forward_passes = 0
-        self.seconds = -time.perf_counter()
+        run = running(trainer, pl_module)
+        if run.module.head_weight is not None:
+            check_head(run.module.model)
+        self._norms = {name: InputNorms(run.module.coverage.linears) for name in run.data.names}
+        self._forward_passes = 0
+        self._start = time.perf_counter()
 
     @override
     def on_predict_batch_start(
         self,
-        trainer: "MathNeuroTrainer",
-        pl_module: "CausalLanguageModel",
+        trainer: Trainer,
+        pl_module: LightningModule,
         batch: "Batch",
         batch_idx: int,
         dataloader_idx: int = 0,
@@ -98,51 +92,48 @@ class AccumulateImportance(Callback):
     @override
     def on_predict_batch_end(
         self,
-        trainer: "MathNeuroTrainer",
-        pl_module: "CausalLanguageModel",
+        trainer: Trainer,
+        pl_module: LightningModule,
         outputs: Tensor,
         batch: "Batch",
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
         """Add the batch's norms to the sums; the head's input is the decoder's output."""
-        if pl_module.head_weight is not None:
-            list(self._norms.values())[dataloader_idx].observe(pl_module.head_weight, outputs)
+        run = running(trainer, pl_module)
+        if run.module.head_weight is not None:
+            list(self._norms.values())[dataloader_idx].observe(run.module.head_weight, outputs)
         self._batch.close()
-        self.forward_passes += 1
+        self._forward_passes += 1
 
     @override
-    def on_predict_epoch_end(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_predict_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Add up over the ranks, once."""
+        run = running(trainer, pl_module)
         self._recording.close()
-        data = _data(trainer)
+        data = run.data
         sets, texts = {}, {}
         for name, norms in self._norms.items():
             sums = norms.sums()
-            joined = torch.cat([vector.to(pl_module.device) for vector in sums.values()])
+            joined = torch.cat([vector.to(run.module.device) for vector in sums.values()])
             joined = trainer.strategy.reduce(joined, reduce_op="sum").cpu()
             parts = joined.split([vector.numel() for vector in sums.values()])
             sets[name] = dict(zip(sums, parts, strict=True))
-            counted = torch.tensor(norms.texts, device=pl_module.device)
+            counted = torch.tensor(norms.texts, device=run.module.device)
             texts[name] = int(trainer.strategy.reduce(counted, reduce_op="sum"))
-        pl_module.importance = Importance(sets, texts, pl_module.identity, data.fingerprints())
+        run.module.importance = Importance(sets, texts, run.module.identity, data.fingerprints())
         self._norms = {}
-        self.seconds += time.perf_counter()
+        run.module.identification = Identification(
+            self._forward_passes, time.perf_counter() - self._start
+        )
 
     @override
     def on_exception(
         self,
-        trainer: "MathNeuroTrainer",
-        pl_module: "CausalLanguageModel",
+        trainer: Trainer,
+        pl_module: LightningModule,
         exception: BaseException,
     ) -> None:
         """Take the hooks off the model."""
         self._batch.pop_all()
         self._recording.close()
-
-
-def _data(trainer: Any) -> "TextDataModule":  # noqa: ANN401
-    data: TextDataModule = trainer.datamodule
-    return data

@@ -1,16 +1,11 @@
 """When the edit is on the model: during a validation that asks for it."""
 
-from typing import TYPE_CHECKING
-
-from lightning.pytorch import Callback
+from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 from typing_extensions import override
 
+from callbacks.run import Run, running
 from mathneuro.edit import Edit, check_factor
-
-if TYPE_CHECKING:
-    from mathneuro.module import CausalLanguageModel
-    from mathneuro.trainer import MathNeuroTrainer
 
 
 class Intervene(Callback):
@@ -27,40 +22,39 @@ class Intervene(Callback):
         self._edit: Edit | None = None
 
     @override
-    def on_validation_start(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Apply the edit, if this validation is to see it."""
-        if not pl_module.intervening:
-            check_factor(self.factor, pl_module.coverage.linears)
+        run = running(trainer, pl_module)
+        if not run.module.intervening:
+            check_factor(self.factor, run.module.coverage.linears)
             return
-        if pl_module.edit is None and pl_module.selection is not None:
-            pl_module.edit = Edit(pl_module.selection, self.factor, pl_module.identity)
-        if pl_module.edit is None:
+        if run.module.edit is None and run.module.selection is not None:
+            run.module.edit = Edit(run.module.selection, self.factor, run.module.identity)
+        if run.module.edit is None:
             raise RuntimeError("Nothing was selected before the evaluation of an edit.")
-        pl_module.edit.check_model(pl_module.identity["weight_hash"])
-        check_factor(pl_module.edit.factor, pl_module.coverage.linears)
-        self._edit = pl_module.edit
-        self._saved = self._edit.apply(pl_module.model)
+        run.module.edit.check_model(run.module.identity["weight_hash"])
+        check_factor(run.module.edit.factor, run.module.coverage.linears)
+        self._edit = run.module.edit
+        self._saved = self._edit.apply(run.module.model)
 
     @override
-    def on_validation_end(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Undo the edit."""
-        self._undo(pl_module)
+        run = running(trainer, pl_module)
+        self._undo(run)
 
     @override
     def on_exception(
         self,
-        trainer: "MathNeuroTrainer",
-        pl_module: "CausalLanguageModel",
+        trainer: Trainer,
+        pl_module: LightningModule,
         exception: BaseException,
     ) -> None:
         """Undo the edit."""
-        self._undo(pl_module)
+        run = running(trainer, pl_module)
+        self._undo(run)
 
-    def _undo(self, pl_module: "CausalLanguageModel") -> None:
+    def _undo(self, run: Run) -> None:
         if self._saved is not None and self._edit is not None:
-            self._edit.undo(pl_module.model, self._saved)
+            self._edit.undo(run.module.model, self._saved)
             self._saved = None

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lightning.pytorch import Callback
+from lightning.pytorch import Callback, LightningModule, Trainer
 from typing_extensions import override
 
+from callbacks.run import running
 from mathneuro.errors import InputError
 from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
 from mathneuro.files import write_json_lines
@@ -13,8 +14,6 @@ from mathneuro.scores import Scores
 
 if TYPE_CHECKING:
     from mathneuro.live_model import LiveModel
-    from mathneuro.module import CausalLanguageModel
-    from mathneuro.trainer import MathNeuroTrainer
 
 
 class LMEval(Callback):
@@ -60,13 +59,12 @@ class LMEval(Callback):
         self._live: LiveModel | None = None
 
     @override
-    def setup(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel", stage: str
-    ) -> None:
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Build the tasks and their data once, before the model loads."""
-        if self._tasks is not None or not self.settings.tasks or trainer.command == "predict":
+        run = running(trainer, pl_module)
+        if self._tasks is not None or not self.settings.tasks or run.command == "predict":
             return
-        if self.settings.chat_template and pl_module.tokenizer.chat_template is None:
+        if self.settings.chat_template and run.module.tokenizer.chat_template is None:
             raise InputError(
                 "lm_eval.chat_template: got true, but the tokenizer has no chat template; set it "
                 "to false, or use a model that was tuned on conversations"
@@ -74,24 +72,21 @@ class LMEval(Callback):
         self._tasks = load_tasks(self.settings)
 
     @override
-    def on_validation_epoch_end(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Evaluate the model as it is now."""
-        scores = pl_module.scores.setdefault(pl_module.column, Scores())
+        run = running(trainer, pl_module)
+        scores = run.module.scores.setdefault(run.module.column, Scores())
         if self._tasks is None:
             return
         if self._live is None:
             from mathneuro.live_model import LiveModel
 
-            self._live = LiveModel(
-                pl_module.model, pl_module.tokenizer, self.settings.batch_size
-            )
+            self._live = LiveModel(run.module.model, run.module.tokenizer, self.settings.batch_size)
         evaluation = evaluate(self._live, self._tasks, self.settings)
         scores.tasks = evaluation.scores
         scores.notes += evaluation.notes
         scores.evaluation = evaluation.record
-        folder = Path(trainer.default_root_dir) / "samples" / pl_module.column
+        folder = run.folder / "samples" / run.module.column
         for task, samples in evaluation.samples.items():
             write_json_lines(folder / f"{task}.jsonl", samples)
 

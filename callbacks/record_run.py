@@ -1,21 +1,17 @@
 """When files and TensorBoard events are written: as soon as their content is known."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lightning.pytorch import Callback
+from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
 from typing_extensions import override
 
+from callbacks.run import Run, running
 from mathneuro.errors import InputError
 from mathneuro.files import write_json
 from mathneuro.results import run_record
 from mathneuro.scores import Score, Scores, finite
 from mathneuro.table import markdown, table
-
-if TYPE_CHECKING:
-    from mathneuro.module import CausalLanguageModel
-    from mathneuro.trainer import MathNeuroTrainer
 
 STEPS = {"before": 0, "after": 1}
 """TensorBoard's step of each state of the model."""
@@ -33,14 +29,13 @@ class RecordRun(Callback):
         self._checked = False
 
     @override
-    def setup(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel", stage: str
-    ) -> None:
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Refuse a folder that holds results, or clear what an earlier run left there."""
+        run = running(trainer, pl_module)
         if self._checked:
             return
         self._checked = True
-        folder = Path(trainer.default_root_dir)
+        folder = run.folder
         earlier = [folder / "results.json", *folder.glob("samples/*/*.jsonl")]
         earlier = [path for path in earlier if path.exists()]
         if earlier and not self.overwrite:
@@ -48,88 +43,80 @@ class RecordRun(Callback):
                 f"folder: {folder} holds the results of an earlier run; give another folder, or "
                 "set record.overwrite to true"
             )
-        if trainer.is_global_zero:
+        if run.is_first:
             for path in (*earlier, *folder.glob("events.out.tfevents.*")):
                 path.unlink()
 
     @override
-    def on_predict_end(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_predict_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the importance."""
-        if trainer.command == "predict":
-            self._write_results(trainer, pl_module)
-        self._write_importance(trainer, pl_module)
+        run = running(trainer, pl_module)
+        if run.command == "predict":
+            self._write_results(run)
+        self._write_importance(run)
 
     @override
-    def on_validation_start(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the edit that this validation evaluates."""
-        if trainer.command != "operate" or not trainer.is_global_zero:
+        run = running(trainer, pl_module)
+        if run.command != "operate" or not run.is_first:
             return
-        if pl_module.intervening and pl_module.edit is not None:
-            pl_module.edit.save(Path(trainer.default_root_dir) / "edit.safetensors")
-            self._write_importance(trainer, pl_module)
+        if run.module.intervening and run.module.edit is not None:
+            run.module.edit.save(run.folder / "edit.safetensors")
+            self._write_importance(run)
 
     @override
-    def on_validation_epoch_end(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the scores of this state of the model."""
-        scores = pl_module.scores.setdefault(pl_module.column, Scores())
-        names = trainer.datamodule.names  # type: ignore[attr-defined]
-        for name, measured in zip(names, pl_module.perplexity(), strict=True):
+        run = running(trainer, pl_module)
+        scores = run.module.scores.setdefault(run.module.column, Scores())
+        names = run.data.names
+        for name, measured in zip(names, run.module.perplexity(), strict=True):
             scores.perplexity[name] = Score(
                 measured["perplexity"], finite(measured["standard_error"]), int(measured["texts"])
             )
-        step = STEPS[pl_module.column]
+        step = STEPS[run.module.column]
         for label, score in scores.rows().items():
             tag, _, metric = label.rpartition(" ")
             for logger in trainer.loggers:
                 logger.log_metrics({f"{tag}/{metric}": score.value}, step=step)
-        self._write_results(trainer, pl_module)
+        self._write_results(run)
 
     @override
-    def on_validation_end(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the summary page and the hyperparameters, once all is measured."""
-        if trainer.command == "operate" and not pl_module.intervening:
+        run = running(trainer, pl_module)
+        if run.command == "operate" and not run.module.intervening:
             return
         for logger in trainer.loggers:
-            if isinstance(logger, TensorBoardLogger) and trainer.is_global_zero:
-                page = markdown(table(pl_module.scores), pl_module.scores)
+            if isinstance(logger, TensorBoardLogger) and run.is_first:
+                page = markdown(table(run.module.scores), run.module.scores)
                 logger.experiment.add_text("summary", page)
-                scores = pl_module.scores[pl_module.column].rows()
+                scores = run.module.scores[run.module.column].rows()
                 logger.log_hyperparams(
-                    _hyperparameters(pl_module),
+                    _hyperparameters(run),
                     {f"result/{label}": score.value for label, score in scores.items()},
                 )
 
-    def _write_importance(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
-        if trainer.is_global_zero and pl_module.importance is not None:
-            pl_module.importance.save(Path(trainer.default_root_dir) / "importance.safetensors")
+    def _write_importance(self, run: Run) -> None:
+        if run.is_first and run.module.importance is not None:
+            run.module.importance.save(run.folder / "importance.safetensors")
 
-    def _write_results(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
-        if trainer.is_global_zero:
-            record = run_record(pl_module, str(trainer.command))
-            write_json(Path(trainer.default_root_dir) / "results.json", record)
+    def _write_results(self, run: Run) -> None:
+        if run.is_first:
+            record = run_record(run.module, str(run.command))
+            write_json(run.folder / "results.json", record)
 
 
-def _hyperparameters(pl_module: "CausalLanguageModel") -> dict[str, Any]:
-    values: dict[str, Any] = {"model": pl_module.identity["source"]}
-    if pl_module.edit is not None:
-        origin = pl_module.edit.selection.origin
+def _hyperparameters(run: Run) -> dict[str, Any]:
+    values: dict[str, Any] = {"model": run.module.identity["source"]}
+    if run.module.edit is not None:
+        origin = run.module.edit.selection.origin
         values |= {
             "method": origin.get("method"),
             "proportion": origin.get("proportion"),
             "calibration": ", ".join(origin.get("calibration", ())),
-            "factor": pl_module.edit.factor,
-            "selected parameters": pl_module.edit.selection.count,
+            "factor": run.module.edit.factor,
+            "selected parameters": run.module.edit.selection.count,
         }
     return values

@@ -9,7 +9,6 @@ from typing_extensions import override
 from mathneuro.files import write_text
 
 
-
 class SaveRunConfig(SaveConfigCallback):
     """Saves the exact config into the run's folder; it can be given as ``--config`` again."""
 

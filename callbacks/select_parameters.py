@@ -1,16 +1,11 @@
 """When parameters are selected: at the end of the predict epoch."""
 
-from typing import TYPE_CHECKING
-
-from lightning.pytorch import Callback
+from lightning.pytorch import Callback, LightningModule, Trainer
 from typing_extensions import override
 
+from callbacks.run import Run, running
 from mathneuro.errors import InputError
 from mathneuro.methods import check_method, select
-
-if TYPE_CHECKING:
-    from mathneuro.module import CausalLanguageModel
-    from mathneuro.trainer import MathNeuroTrainer
 
 
 class SelectParameters(Callback):
@@ -40,11 +35,10 @@ class SelectParameters(Callback):
         self.seed = seed
 
     @override
-    def setup(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel", stage: str
-    ) -> None:
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Refuse calibration sets that do not exist, before the model loads."""
-        names = trainer.datamodule.names  # type: ignore[attr-defined]
+        run = running(trainer, pl_module)
+        names = run.data.names
         for name in self.calibration or []:
             if name not in names[1:]:
                 raise InputError(
@@ -57,27 +51,25 @@ class SelectParameters(Callback):
             )
 
     @override
-    def on_predict_epoch_end(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_predict_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Select from the importance that was just measured."""
-        if trainer.command == "operate":
-            self._select(pl_module)
+        run = running(trainer, pl_module)
+        if run.command == "operate":
+            self._select(run)
 
     @override
-    def on_validation_start(
-        self, trainer: "MathNeuroTrainer", pl_module: "CausalLanguageModel"
-    ) -> None:
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Select from importance that was loaded from a file."""
-        if trainer.command == "operate" and pl_module.selection is None:
-            self._select(pl_module)
+        run = running(trainer, pl_module)
+        if run.command == "operate" and run.module.selection is None:
+            self._select(run)
 
-    def _select(self, pl_module: "CausalLanguageModel") -> None:
-        if pl_module.importance is None:
+    def _select(self, run: Run) -> None:
+        if run.module.importance is None:
             return
-        pl_module.selection = select(
-            pl_module.coverage.linears,
-            pl_module.importance,
+        run.module.selection = select(
+            run.module.coverage.linears,
+            run.module.importance,
             method=self.method,
             proportion=self.proportion,
             calibration=self.calibration,

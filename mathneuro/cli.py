@@ -4,10 +4,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from lightning.pytorch import Callback, Trainer
-from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from jsonargparse import ArgumentParser
 from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.callbacks import ProgressBar
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
@@ -42,6 +43,7 @@ class CommandLine(LightningCLI):
     Args:
         callbacks: Classes of the callbacks that always run, by their name in the config.
         save_config: Callback that saves the config.
+        progress_bar: Callback that shows progress, unless the config names another.
         arguments: Arguments instead of those of the process.
     """
 
@@ -49,9 +51,11 @@ class CommandLine(LightningCLI):
         self,
         callbacks: Mapping[str, type[Callback]],
         save_config: type[SaveConfigCallback],
+        progress_bar: type[ProgressBar],
         arguments: list[str] | None = None,
     ) -> None:
         self._callback_classes = dict(callbacks)
+        self._progress_bar = progress_bar
         super().__init__(
             CausalLanguageModel,
             TextDataModule,
@@ -83,22 +87,18 @@ class CommandLine(LightningCLI):
     @override
     def subcommands() -> dict[str, set[str]]:
         """Return the commands and the arguments that do not come from the command line."""
-        return {
-            name: {"model", "datamodule"} for name in ("operate", "predict", "validate")
-        }
+        return {name: {"model", "datamodule"} for name in ("operate", "predict", "validate")}
 
     @override
     def instantiate_trainer(self, **keywords: Any) -> Trainer:
         """Build the Trainer, with TensorBoard's files in the run's own folder."""
-        from lightning.pytorch.callbacks import ProgressBar, TQDMProgressBar
         from lightning.pytorch.loggers import TensorBoardLogger
 
         trainer = self._get(self.config_init, "trainer")
         callbacks = trainer["callbacks"] = list(trainer["callbacks"] or [])
         bars = [each for each in callbacks if isinstance(each, ProgressBar)]
         if trainer["enable_progress_bar"] is not False and not bars:
-            # lm-eval and transformers show tqdm's bars, so that Lightning's must be of that kind.
-            callbacks.append(TQDMProgressBar())
+            callbacks.append(self._progress_bar())
         if trainer["logger"] in (None, True):
             folder = self._get(self.config_init, "folder")
             keywords["logger"] = TensorBoardLogger(
@@ -115,11 +115,13 @@ class CommandLine(LightningCLI):
 
 
 def run(
-    callbacks: Mapping[str, type[Callback]], save_config: type[SaveConfigCallback]
+    callbacks: Mapping[str, type[Callback]],
+    save_config: type[SaveConfigCallback],
+    progress_bar: type[ProgressBar],
 ) -> None:
     """Run the command line; a mistake in its input ends it with one sentence and status 2."""
     try:
-        CommandLine(callbacks, save_config)
+        CommandLine(callbacks, save_config, progress_bar)
     except InputError as error:
         fail(str(error))
 

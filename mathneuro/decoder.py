@@ -22,10 +22,8 @@ def run_decoder(model: "PreTrainedModel", input_ids: Tensor, attention_mask: Ten
     Returns:
         The decoder's output, ``[texts, tokens, hidden]``: what the head reads.
     """
-    decoder = model.get_decoder()
-    output: Tensor = decoder(
-        input_ids=input_ids, attention_mask=attention_mask, use_cache=False
-    )[0]
+    decoder: nn.Module = model.get_decoder()  # type: ignore[no-untyped-call]
+    output: Tensor = decoder(input_ids=input_ids, attention_mask=attention_mask, use_cache=False)[0]
     return output
 
 
@@ -43,7 +41,8 @@ def check_head(model: "PreTrainedModel") -> None:
         read.append(inputs[0])
 
     ids = torch.zeros((1, 2), dtype=torch.int64, device=model.device)
-    handle = model.get_output_embeddings().register_forward_pre_hook(keep)
+    head: nn.Module = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    handle = head.register_forward_pre_hook(keep)
     try:
         with torch.no_grad():
             model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False)

@@ -162,8 +162,11 @@ class Edit:
                     f"edit: {path} holds positions for {name} that are not rising positions in "
                     "that weight; make the edit again with `operate`"
                 )
-        positions = {name: tensor.to(torch.int64) for name, tensor in tensors.items()}
-        selection = Selection(positions, shapes, metadata["origin"])
+        selection = Selection(
+            {name: tensor.to(torch.int64) for name, tensor in tensors.items()},
+            shapes,
+            metadata["origin"],
+        )
         return cls(selection, float(metadata["factor"]), metadata["model"])
 
     def _check_shapes(self, model: nn.Module) -> None:

@@ -168,9 +168,7 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
     groups = results.get("group_subtasks", {})
     inner = {name for names in groups.values() for name in names}
     scores = {
-        name: _metrics(metrics)
-        for name, metrics in results["results"].items()
-        if name not in inner
+        name: _metrics(metrics) for name, metrics in results["results"].items() if name not in inner
     }
     return Evaluation(
         scores={name: metrics for name, metrics in scores.items() if metrics},
@@ -188,9 +186,10 @@ def _metrics(metrics: dict[str, Any]) -> dict[str, Score]:
         if not name or metric.endswith("_stderr") or not isinstance(value, int | float):
             continue
         error = metrics.get(f"{metric}_stderr,{name}")
-        known = isinstance(error, int | float)
         label = metric if name == "none" else key
         scores[label] = Score(
-            float(value), finite(float(error)) if known else None, int(metrics["sample_len"])
+            float(value),
+            finite(float(error)) if isinstance(error, int | float) else None,
+            int(metrics["sample_len"]),
         )
     return scores

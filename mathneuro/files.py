@@ -29,7 +29,11 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Create or replace a text file in one step."""
-    write_file(path, lambda unfinished: unfinished.write_text(text, encoding="utf-8") and None)
+
+    def write(unfinished: Path) -> None:
+        unfinished.write_text(text, encoding="utf-8")
+
+    write_file(path, write)
 
 
 def write_json(path: Path, value: Any) -> None:  # noqa: ANN401
@@ -80,9 +84,7 @@ def read_tensors(
         raise InputError(f"file: {path} does not exist; give the path of a {kind} file")
     try:
         with safe_open(path, framework="pt") as opened:
-            metadata = {
-                name: json.loads(text) for name, text in (opened.metadata() or {}).items()
-            }
+            metadata = {name: json.loads(text) for name, text in (opened.metadata() or {}).items()}
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (SafetensorError, json.JSONDecodeError, OSError) as error:
         raise InputError(

@@ -34,6 +34,21 @@ def scores(weight: Tensor, input_importance: Tensor) -> Tensor:
     return weight.detach().abs().to(torch.float64) * input_importance.to(weight.device)
 
 
+@dataclass(frozen=True)
+class Identification:
+    """How importance was found.
+
+    Attributes:
+        forward_passes: How many batches went through the model.
+        seconds: How long that took.
+        file: The file that it was read from, if it was.
+    """
+
+    forward_passes: int
+    seconds: float
+    file: Path | None = None
+
+
 @dataclass
 class Importance:
     """What forward passes over sets of texts leave behind.
@@ -105,5 +120,3 @@ class Importance:
                     f"importance file: the weights of set {name} in {path} are not those that "
                     "take part in the loaded model; make the file again with `predict`"
                 )
-
-

@@ -113,7 +113,6 @@ def find_linear_weights(model: nn.Module) -> Coverage:
     return Coverage(linears, tuple(left_alone))
 
 
-
 def _owners(model: nn.Module) -> dict[object, list[tuple[str, nn.Module, str]]]:
     """Group all parameters by storage: every name, module and attribute that uses it."""
     owners: dict[object, list[tuple[str, nn.Module, str]]] = {}
@@ -129,7 +128,7 @@ def _owners(model: nn.Module) -> dict[object, list[tuple[str, nn.Module, str]]]:
 def _why_left_alone(users: list[tuple[str, nn.Module, str]]) -> tuple[str, bool]:
     """Say why a parameter does not take part, and whether the method wants it so."""
     modules = [module for _, module, _ in users]
-    name, module, attribute = users[0]
+    _, module, attribute = users[0]
     if any(isinstance(module, nn.Embedding) for module in modules):
         return ("tied to the embedding" if len(users) > 1 else "embedding"), True
     if len(users) > 1:

@@ -69,9 +69,7 @@ class LiveModel(HFLM):  # type: ignore[misc]
         self, strings: list[str], *args: Any, left_truncate_len: int | None = None, **keywords: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Encode prompts as lm-eval does, and count those that do not fit."""
-        ids, mask = super().tok_batch_encode(
-            strings, *args, left_truncate_len=None, **keywords
-        )
+        ids, mask = super().tok_batch_encode(strings, *args, left_truncate_len=None, **keywords)
         if left_truncate_len is not None and ids.shape[1] > left_truncate_len:
             self._cut_prompts += int((mask.sum(1) > left_truncate_len).sum())
             ids, mask = ids[:, -left_truncate_len:], mask[:, -left_truncate_len:]

@@ -83,7 +83,7 @@ def load_config(source: ModelSource) -> "PreTrainedConfig":
     from transformers import AutoConfig
 
     name, keywords = source.arguments()
-    config = _load(AutoConfig.from_pretrained, name, keywords)
+    config: PreTrainedConfig = _load(AutoConfig.from_pretrained, name, keywords)
     if getattr(config, "is_encoder_decoder", False):
         raise InputError(
             f"model.source: {name} is an encoder-decoder model ({config.model_type}), but a causal "
@@ -130,7 +130,9 @@ def load_model(source: ModelSource) -> "PreTrainedModel":
     model: PreTrainedModel = _load(AutoModelForCausalLM.from_pretrained, name, keywords)
     if is_gguf:
         _drop_quantization_marks(model)
-    return model.requires_grad_(False).eval()
+    model.requires_grad_(False)
+    model.train(False)
+    return model
 
 
 def weight_hash(model: nn.Module) -> str:

@@ -3,6 +3,9 @@
 import difflib
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import fields
+
+from mathneuro.data.spec import TextSet
 
 TYPES = {
     "<class 'int'>": "a whole number",
@@ -15,11 +18,13 @@ TYPES = {
     "<class 'pathlib.Path'>": "a path",
 }
 
+SET_FIELDS = {field.name for field in fields(TextSet)}
+
 HELP = "`python main.py COMMAND --help` lists all options"
 
 
 def shorten(message: str, options: Iterable[str]) -> str:
-    """Turn a message of jsonargparse into one sentence.
+    r"""Turn a message of jsonargparse into one sentence.
 
     Args:
         message: The message.
@@ -30,24 +35,25 @@ def shorten(message: str, options: Iterable[str]) -> str:
         comes back on one line.
 
     Example:
-        >>> shorten("Parser key \\"a.n\\":\\n  Expected a <class 'int'>. Got value: x", [])
+        >>> shorten('Parser key "a.n":\n  Expected a <class 'int'>. Got value: x', [])
         "a.n: got 'x', but it must be a whole number"
         >>> shorten("unrecognized arguments: --model.sorce x", ["model.source"])
         '--model.sorce: there is no such option; did you mean model.source?'
     """
     line = re.sub(r"\s+", " ", message).strip()
-    known = (*options, "config")
+    known = tuple(options)
     for pattern, sentence in _SENTENCES:
         found = re.search(pattern, line)
         if found:
-            return _inside_sets(found, known) + sentence(found, known)
+            return _inside_sets(found) + sentence(found, known)
     return line
 
 
-def _inside_sets(found: re.Match[str], options: tuple[str, ...]) -> str:
-    """Return where a field is whose name comes without its place: in a calibration set."""
-    name = found.groupdict().get("name") or "."
-    return "" if "." in name or name.startswith("-") or name in options else "data.calibration.*."
+def _inside_sets(found: re.Match[str]) -> str:
+    """Return where a field is that the message names without its place: in a set of texts."""
+    name = found.groupdict().get("name")
+    is_refused = found.re.pattern.startswith("Option")
+    return "data.calibration.*." if is_refused or name in SET_FIELDS else ""
 
 
 def _unknown(found: re.Match[str], options: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from mathneuro.decoder import run_decoder
 from mathneuro.edit import Edit
-from mathneuro.importance import Importance
+from mathneuro.importance import Identification, Importance
 from mathneuro.layers import Coverage, find_linear_weights
 from mathneuro.loading import (
     DataType,
@@ -44,6 +44,8 @@ class CausalLanguageModel(LightningModule):
 
     model: "PreTrainedModel"
     """The Hugging Face model; there after `configure_model`."""
+    identification: Identification | None = None
+    """How the importance was found."""
     importance: Importance | None = None
     """What identification found."""
     selection: Selection | None = None
@@ -68,7 +70,7 @@ class CausalLanguageModel(LightningModule):
             source, revision, tokenizer, gguf_file, dtype, attention_implementation,
             trust_remote_code,
         )  # fmt: skip
-        self.perplexities = nn.ModuleList()
+        self.perplexities: list[TokenPerplexity] = []
         self.scores: dict[str, Scores] = {}
 
     @cached_property
@@ -101,7 +103,7 @@ class CausalLanguageModel(LightningModule):
     @property
     def head_weight(self) -> str | None:
         """Name of the head's weight if it takes part, which a tied one does not."""
-        head = self.model.get_output_embeddings()
+        head: nn.Module = self.model.get_output_embeddings()  # type: ignore[no-untyped-call]
         return next((n for n, linear in self.coverage.linears.items() if linear is head), None)
 
     @property
@@ -136,7 +138,7 @@ class CausalLanguageModel(LightningModule):
     def on_validation_epoch_start(self) -> None:
         """Start one perplexity a set of held-out texts."""
         loaders = self.trainer.num_val_batches
-        self.perplexities = nn.ModuleList(TokenPerplexity() for _ in loaders).to(self.device)
+        self.perplexities = [TokenPerplexity().to(self.device) for _ in loaders]
 
     @override
     def validation_step(self, batch: "Batch", batch_idx: int, dataloader_idx: int = 0) -> None:

@@ -1,7 +1,7 @@
 """Norms of the inputs of linear layers, text by text, recorded during forward passes."""
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -32,7 +32,8 @@ def text_norms(inputs: Tensor, padding: Tensor | None = None) -> Tensor:
     """
     if padding is not None:
         inputs = inputs.masked_fill(padding.unsqueeze(-1), 0)
-    return torch.linalg.vector_norm(inputs, dim=1, dtype=torch.float32)
+    norms: Tensor = torch.linalg.vector_norm(inputs, dim=1, dtype=torch.float32)
+    return norms
 
 
 @dataclass
@@ -145,7 +146,7 @@ class InputNorms:
                 name: torch.zeros(linear.in_features, dtype=torch.float64)
                 for name, linear in self._linears.items()
             }
-        parts = self._total.split(list(self._widths.values()))
+        parts = torch.split(self._total, list(self._widths.values()))
         sums = dict(zip(self._widths, parts, strict=True))
         sums |= {name: sums[source] for name, source in self._same_as.items()}
         missing = [name for name in self._linears if name not in sums]
@@ -156,7 +157,7 @@ class InputNorms:
             )
         return {name: sums[name] for name in self._linears}
 
-    def _hook(self, name: str):  # noqa: ANN202
+    def _hook(self, name: str) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
         def record(_module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
             self.observe(name, inputs[0])
 

@@ -63,6 +63,7 @@ def run_record(module: "CausalLanguageModel", command: str) -> dict[str, Any]:
     }
     if module.importance is not None:
         record["identification"] = {
+            **(asdict(module.identification) if module.identification else {}),
             "texts": module.importance.texts,
             "data": module.importance.data,
         }

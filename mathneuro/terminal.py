@@ -6,14 +6,17 @@ import warnings
 
 
 def settle() -> None:
-    """Keep what libraries tell of themselves off the terminal.
+    """Make bars appear for what takes longer than two seconds, and go when it is done.
 
-    Has to run before they are imported: tqdm reads its settings from the environment then. Bars
-    appear for what takes longer than two seconds and go when it is done.
+    Has to run before anything else is imported: tqdm reads its settings from the environment then.
     """
     os.environ.setdefault("TQDM_DELAY", "2")
     os.environ.setdefault("TQDM_LEAVE", "")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+def quieten() -> None:
+    """Keep what libraries tell of themselves off the terminal, once they are imported."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
     for message in (".*does not have many workers.*", ".*treespec, LeafSpec.*"):

@@ -66,8 +66,9 @@ class MathNeuroTrainer(Trainer):
         """Note the command, and refuse settings that would leave out texts without a word."""
         self.command = command
         for name in ("limit_predict_batches", "limit_val_batches"):
-            if getattr(self, name) != 1.0:
+            limit = getattr(self, name)
+            if isinstance(limit, int) or limit != 1.0:
                 raise InputError(
-                    f"trainer.{name} (or fast_dev_run): got {getattr(self, name)}, but every text "
+                    f"trainer.{name} (or fast_dev_run): got {limit}, but every text "
                     "must be used; lower data.num_samples or data.held_out instead"
                 )

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-
 from torch.utils.data import Dataset
 
 from mathneuro.data.tokens import TokenizedText

@@ -46,7 +46,7 @@ def draw(
     Example:
         >>> texts = tuple(Text(row, text, ()) for row, text in enumerate("abc"))
         >>> draw(texts, 4, True, 0, "data.math").counts
-        (1, 2, 1)
+        (1, 3)
     """
     if number is None:
         chosen = np.arange(len(texts))
@@ -93,9 +93,7 @@ def hold_out(
     return usable, held_out
 
 
-def some_distinct(
-    texts: tuple[Text, ...], number: int, seed: int, where: str
-) -> tuple[Text, ...]:
+def some_distinct(texts: tuple[Text, ...], number: int, seed: int, where: str) -> tuple[Text, ...]:
     """Choose so many distinct texts, or all if there are no more, in the order of their rows."""
     distinct = list({text.text: text for text in reversed(texts)}.values())[::-1]
     random = np.random.default_rng([seed, zlib.crc32(f"{where} held out".encode())])

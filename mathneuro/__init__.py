@@ -1,0 +1,44 @@
+"""Find the parameters of a language model that matter for one skill, edit them, measure it.
+
+The pieces work without Lightning, on any ``nn.Module``: `find_linear_weights`, `InputNorms`,
+`Importance`, `select`, `Selection` and `Edit`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mathneuro.edit import Edit
+    from mathneuro.errors import InputError
+    from mathneuro.importance import Importance
+    from mathneuro.layers import find_linear_weights
+    from mathneuro.methods import select
+    from mathneuro.norms import InputNorms
+    from mathneuro.selection import Selection
+
+__all__ = [
+    "Edit",
+    "Importance",
+    "InputError",
+    "InputNorms",
+    "Selection",
+    "find_linear_weights",
+    "select",
+]
+
+_HOMES = {
+    "Edit": "edit",
+    "Importance": "importance",
+    "InputError": "errors",
+    "InputNorms": "norms",
+    "Selection": "selection",
+    "find_linear_weights": "layers",
+    "select": "methods",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name at its first use, so that the command line starts quickly."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mathneuro' has no attribute {name!r}")
+    return getattr(import_module(f"mathneuro.{_HOMES[name]}"), name)
