@@ -184,8 +184,8 @@ def architecture(words: PreTrainedTokenizerFast) -> LlamaConfig:
 
 def train(
     output: Path,
-    steps: int = 6000,
-    check_every: int = 250,
+    steps: int = 4000,
+    check_every: int = 200,
     batch_size: int = 32,
     most_questions: int = 4,
     learning_rate: float = 2e-3,

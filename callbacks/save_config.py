@@ -15,5 +15,5 @@ class SaveRunConfig(SaveConfigCallback):
     @override
     def save_config(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Write the config in one step."""
-        text = self.parser.dump(self.config, skip_none=False)
+        text = self.parser.dump(self.config, skip_unset=False)
         write_text(Path(trainer.default_root_dir) / "config.yaml", text)

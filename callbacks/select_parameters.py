@@ -5,7 +5,7 @@ from typing_extensions import override
 
 from callbacks.run import Run, running
 from mathneuro.errors import InputError
-from mathneuro.methods import check_method, select
+from mathneuro.methods import NEED_CALIBRATION, check_method, select
 
 
 class SelectParameters(Callback):
@@ -44,7 +44,7 @@ class SelectParameters(Callback):
                 raise InputError(
                     f"selection.calibration: got {name!r}, but the calibration sets are {names[1:]}"
                 )
-        if self.method != "wanda" and len(names) < 2:
+        if self.method in NEED_CALIBRATION and len(names) < 2:
             raise InputError(
                 f"data.calibration: got no set, but the method {self.method} needs at least one; "
                 "give one, or use the method wanda"

@@ -28,7 +28,7 @@ def run_decoder(model: "PreTrainedModel", input_ids: Tensor, attention_mask: Ten
 
 
 def check_head(model: "PreTrainedModel") -> None:
-    """Make sure that the head reads the decoder's output as it is, with a text of two tokens.
+    """Make sure that the head reads the decoder's output as it is, with a text of a few tokens.
 
     Identification relies on it: it takes the decoder's output for the head's input.
 
@@ -40,7 +40,9 @@ def check_head(model: "PreTrainedModel") -> None:
     def keep(_module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         read.append(inputs[0])
 
-    ids = torch.zeros((1, 2), dtype=torch.int64, device=model.device)
+    # Several ids, since the embedding of a padding token may be zero, and zero proves nothing.
+    tokens = min(8, model.config.get_text_config().vocab_size)
+    ids = torch.arange(tokens, device=model.device).unsqueeze(0)
     head: nn.Module = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     handle = head.register_forward_pre_hook(keep)
     try:

@@ -119,6 +119,11 @@ class CausalLanguageModel(LightningModule):
         return None if length is None else int(length)
 
     @override
+    def setup(self, stage: str) -> None:
+        """Read the config, so that models that cannot be treated are refused without loading."""
+        _ = self.config
+
+    @override
     def configure_model(self) -> None:
         """Load the weights, once."""
         if "model" not in self._modules:

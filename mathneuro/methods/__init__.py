@@ -15,7 +15,10 @@ from mathneuro.selection import Selection
 METHODS: dict[str, Method] = {"mathneuro": mathneuro, "random": random, "wanda": wanda}
 """The methods by name; a method of your own is added with ``METHODS["mine"] = function``."""
 
-__all__ = ["METHODS", "Candidates", "Method", "select"]
+NEED_CALIBRATION = frozenset({"mathneuro", "random"})
+"""Methods that are not defined without a calibration set."""
+
+__all__ = ["METHODS", "NEED_CALIBRATION", "Candidates", "Method", "select"]
 
 
 def select(
@@ -53,7 +56,7 @@ def select(
             raise InputError(
                 f"selection.calibration: the set {name!r} was not measured; choose from {others}"
             )
-    if method != "wanda" and not chosen:
+    if method in NEED_CALIBRATION and not chosen:
         raise InputError(
             f"selection.calibration: the method {method} needs a calibration set, but there is "
             "none; give one under data.calibration, or use the method wanda"

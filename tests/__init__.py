@@ -1,0 +1,1 @@
+"""Tests of MathNeuro; the folders mirror the packages."""

@@ -1,0 +1,168 @@
+"""lm-eval on a live model: its scores, and that it leaves the model as it was."""
+
+import random
+from pathlib import Path
+
+import lm_eval
+import numpy as np
+import pytest
+import torch
+from lm_eval.models.huggingface import HFLM
+from lm_eval.tasks import TaskManager
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from mathneuro.errors import InputError
+from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
+from mathneuro.live_model import LiveModel
+from tests.conftest import make_llama
+
+NAMES = ("tiny_generate", "tiny_choose")
+
+
+def settings(task_folder: Path, **changes: object) -> EvaluationSettings:
+    """Evaluate both local tasks."""
+    values: dict[str, object] = {
+        "tasks": NAMES, "task_folders": (task_folder,), "batch_size": 4
+    }  # fmt: skip
+    return EvaluationSettings(**values | changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("limit", [None, 5])
+def test_scores_are_those_of_lm_eval_itself(
+    task_folder: Path,
+    tied_llama: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    limit: int | None,
+) -> None:
+    """Generation and multiple choice, value, standard error and number of questions."""
+    chosen = settings(task_folder, limit=limit)
+    found = evaluate(LiveModel(tied_llama, tokenizer, 4), load_tasks(chosen), chosen)
+    expected = lm_eval.simple_evaluate(
+        model=HFLM(pretrained=tied_llama, tokenizer=tokenizer, batch_size=4),
+        tasks=list(NAMES),
+        task_manager=TaskManager(include_path=str(task_folder), include_defaults=False),
+        limit=limit,
+    )["results"]
+    for task, metric in (("tiny_generate", "exact_match"), ("tiny_choose", "acc")):
+        score = found.scores[task][metric]
+        assert score.value == expected[task][f"{metric},none"]
+        assert score.standard_error == expected[task][f"{metric}_stderr,none"]
+        assert score.count == len(found.samples[task]) == (limit or 12)
+
+
+def test_tasks_can_be_used_again(
+    task_folder: Path, tied_llama: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    """The same tasks and live model give the same scores twice, and others for other weights."""
+    chosen = settings(task_folder)
+    tasks, live = load_tasks(chosen), LiveModel(tied_llama, tokenizer, 4)
+    first, again = (evaluate(live, tasks, chosen) for _ in range(2))
+    assert first.scores == again.scores
+    with torch.no_grad():
+        tied_llama.get_input_embeddings().weight.neg_()
+    answers = [
+        [sample["filtered_resps"] for sample in each.samples["tiny_generate"]]
+        for each in (first, evaluate(live, tasks, chosen))
+    ]
+    assert answers[0] != answers[1]
+
+
+def test_the_model_is_left_as_it_was_found(
+    task_folder: Path, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    """Weights, ties, mode, tokenizer and random numbers."""
+    model = make_llama(tied=False)
+    model.config.tie_word_embeddings = True
+    model.train()
+    model.model.layers[0].eval()
+    tokenizer.pad_token = None
+    tokenizer.padding_side = "right"
+    head = model.lm_head.weight.clone()
+    chosen = settings(task_folder)
+    random.seed(1)
+    np.random.seed(1)
+    torch.manual_seed(1)
+    states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
+    evaluate(LiveModel(model, tokenizer, 4), load_tasks(chosen), chosen)
+    assert torch.equal(model.lm_head.weight, head)
+    assert model.lm_head.weight is not model.model.embed_tokens.weight
+    assert model.training
+    assert model.model.layers[1].training
+    assert not model.model.layers[0].training
+    assert (tokenizer.pad_token, tokenizer.padding_side) == (None, "right")
+    assert random.getstate() == states[0]
+    assert np.random.get_state()[1].tolist() == states[1]
+    assert torch.equal(torch.get_rng_state(), states[2])
+
+
+def test_an_exception_leaves_the_mode_alone(
+    task_folder: Path,
+    tied_llama: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also when the evaluation breaks off."""
+    chosen = settings(task_folder)
+    live = LiveModel(tied_llama, tokenizer, 4)
+    tied_llama.train()
+
+    def broken(*_args: object, **_keywords: object) -> None:
+        raise RuntimeError("stop")
+
+    monkeypatch.setattr(tied_llama, "generate", broken)
+    with pytest.raises(RuntimeError, match="stop"):
+        evaluate(live, load_tasks(chosen), chosen)
+    assert tied_llama.training
+
+
+def test_what_is_cut_is_counted(task_folder: Path, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Prompts longer than the context lose their beginning; answers end at the limit."""
+    model = make_llama(tied=True, max_position_embeddings=6)
+    chosen = settings(task_folder)
+    notes = " ".join(evaluate(LiveModel(model, tokenizer, 4), load_tasks(chosen), chosen).notes)
+    assert "prompts were longer" in notes
+    assert "answers ended at the limit" in notes
+
+
+def test_an_automatic_batch_size_is_found_once(
+    task_folder: Path, tied_llama: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    """Before and after share it."""
+    chosen = settings(task_folder, batch_size="auto")
+    tasks, live = load_tasks(chosen), LiveModel(tied_llama, tokenizer, "auto")
+    evaluate(live, tasks, chosen)
+    found = live._detect_batch_size()
+    live.max_batch_size = 2
+    evaluate(live, tasks, chosen)
+    assert live._detect_batch_size() == found == 64
+
+
+def test_few_shot_examples_depend_on_the_seed_alone(
+    task_folder: Path, tied_llama: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    """Also when the number of shots comes from us."""
+    prompts = []
+    for seed in (1, 1, 2):
+        chosen = settings(task_folder, num_fewshot=2, seed=seed)
+        found = evaluate(LiveModel(tied_llama, tokenizer, 4), load_tasks(chosen), chosen)
+        prompts.append([sample["arguments"][0][0] for sample in found.samples["tiny_generate"]])
+    assert prompts[0] == prompts[1] != prompts[2]
+
+
+def test_a_task_that_does_not_exist_is_one_sentence(task_folder: Path) -> None:
+    """With a guess at what was meant."""
+    with pytest.raises(InputError, match=r"no task 'tiny_generat'; did you mean .*tiny_generate"):
+        load_tasks(settings(task_folder, tasks=("tiny_generat",)))
+
+
+def test_task_data_that_is_missing_is_one_sentence(task_folder: Path) -> None:
+    """Before the first forward pass, not after an hour."""
+    (task_folder / "questions.jsonl").unlink()
+    with pytest.raises(InputError, match="cannot be loaded"):
+        load_tasks(settings(task_folder))
+
+
+def test_a_folder_that_is_missing_is_one_sentence(tmp_path: Path) -> None:
+    """Which folder."""
+    with pytest.raises(InputError, match=r"lm_eval\.task_folders: the folder .*nowhere"):
+        load_tasks(EvaluationSettings(tasks=("x",), task_folders=(tmp_path / "nowhere",)))

@@ -1,0 +1,166 @@
+"""Mistakes of users: one sentence, status 2, before any forward pass, no traceback."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import LlamaForCausalLM, LlamaModel, T5Config
+
+from mathneuro.importance import Importance
+from tests.commands import refused, run
+
+MISTAKES = [
+    ("operate", ["--model.sorce=x"], "--model.sorce: there is no such option; did you mean"),
+    (
+        "operate",
+        ["--data.num_samples=many"],
+        "data.num_samples: got 'many', but it must be a whole",
+    ),
+    ("operate", ["--data.num_samples=0"], "data.num_samples: got 0"),
+    ("operate", ["--data.replacement=false", "--data.num_samples=99"], "has 9 texts to draw from"),
+    ("operate", ["--data.held_out=50"], "data.held_out: got 50"),
+    ("operate", ["--data.held_out=0"], "data.held_out: got 0"),
+    ("operate", ["--data.math.path=nowhere.csv"], "data.math.path: the file nowhere.csv does not"),
+    ("operate", ["--data.math.columns=[text]"], "has no column 'text'"),
+    ("operate", ["--data.math.chat_template=true"], "the tokenizer has no chat template"),
+    ("operate", ["--model.source=./nowhere"], "model.source: the folder nowhere does not exist"),
+    ("operate", ["--model.source=nowhere.gguf"], "model.source: the file nowhere.gguf does not"),
+    (
+        "operate",
+        ["--model.dtype=float12"],
+        "model.dtype: got 'float12', but it must be one of auto",
+    ),
+    (
+        "operate",
+        ["--selection.method=magic"],
+        "selection.method: got 'magic', but it must be one of",
+    ),
+    ("operate", ["--selection.proportion=2"], "selection.proportion: got 2.0"),
+    ("operate", ["--selection.calibration=[race]"], "selection.calibration: got 'race'"),
+    ("operate", ["--intervention.factor=1e39"], "intervention.factor: got 1e+39"),
+    ("operate", ["--intervention.factor=.nan"], "intervention.factor: got nan"),
+    ("operate", ["--lm_eval.tasks=[tiny_choos]"], "no task 'tiny_choos'; did you mean tiny_choose"),
+    ("operate", ["--lm_eval.limit=0"], "lm_eval.limit: got 0"),
+    ("operate", ["--lm_eval.chat_template=true"], "the tokenizer has no chat template"),
+    ("operate", ["--importance.file=no.safetensors"], "no.safetensors does not exist"),
+    ("operate", ["--trainer.fast_dev_run=true"], "every text must be used"),
+    ("operate", ["--trainer.strategy=magic"], "trainer: Lightning refuses these settings"),
+    ("operate", ["--config=nowhere.yaml"], "nowhere.yaml does not exist"),
+    ("predict", ["--importance.file=no.safetensors"], "importance.file"),
+    ("validate", ["--edit=no.safetensors"], "no.safetensors does not exist"),
+    ("operat", [], "command: got 'operat', but it must be one of"),
+]
+
+
+@pytest.fixture
+def _no_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail if a text goes through the model."""
+
+    def forward(*_args: object, **_keywords: object) -> None:
+        raise AssertionError("a text went through the model")
+
+    for model in (LlamaForCausalLM, LlamaModel):
+        monkeypatch.setattr(model, "forward", forward)
+
+
+@pytest.mark.usefixtures("_no_forward")
+@pytest.mark.parametrize(("command", "changes", "message"), MISTAKES)
+def test_a_mistake_is_one_sentence(
+    command: str,
+    changes: list[str],
+    message: str,
+    arguments: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Which field, what it held, what was expected."""
+    assert message in refused(monkeypatch, capsys, command, [*arguments, *changes])
+
+
+@pytest.mark.usefixtures("_no_forward")
+def test_an_unknown_key_in_a_config_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a file as on the command line."""
+    config = tmp_path / "config.yaml"
+    config.write_text("model:\n  source: x\n  dtyp: float32\n")
+    error = refused(monkeypatch, capsys, "operate", [f"--config={config}"])
+    assert "model.dtyp: there is no such option; did you mean model.dtype?" in error
+
+
+@pytest.mark.usefixtures("_no_forward")
+def test_a_config_that_is_no_yaml_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the place of the mistake."""
+    config = tmp_path / "config.yaml"
+    config.write_text("model:\n  source: x\n dtype: y\n")
+    error = refused(monkeypatch, capsys, "operate", [f"--config={config}"])
+    assert "no valid YAML" in error
+    assert "line 3" in error
+
+
+@pytest.mark.usefixtures("_no_forward")
+def test_nothing_given_names_what_is_needed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And where to find a config."""
+    error = refused(monkeypatch, capsys, "operate", [])
+    assert "model.source, data.math.path, data.calibration: not given" in error
+
+
+@pytest.mark.usefixtures("_no_forward")
+def test_an_encoder_decoder_is_refused(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In one sentence."""
+    folder = tmp_path / "t5"
+    T5Config(num_layers=1).save_pretrained(folder)
+    error = refused(monkeypatch, capsys, "operate", [*arguments, f"--model.source={folder}",
+                    f"--model.tokenizer={tmp_path / 'tiny-llama'}"])  # fmt: skip
+    assert "encoder-decoder" in error
+
+
+@pytest.mark.usefixtures("_no_forward")
+def test_importance_of_another_model_is_refused(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """By the hash of the weights."""
+    file = tmp_path / "other.safetensors"
+    Importance({"math": {}}, {"math": 1}, {"source": "other", "weight_hash": "1"}).save(file)
+    error = refused(monkeypatch, capsys, "operate", [*arguments, f"--importance.file={file}"])
+    assert "was made for other with weights 1, but the loaded model has" in error
+
+
+def test_results_are_not_overwritten_by_accident(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only when asked to."""
+    arguments = [*arguments, "--lm_eval.tasks=[]"]
+    run(monkeypatch, "operate", arguments)
+    assert "record.overwrite" in refused(monkeypatch, capsys, "operate", arguments)
+    run(monkeypatch, "operate", [*arguments, "--record.overwrite=true"])
+
+
+def test_activations_that_are_not_finite_stop_the_run(
+    arguments: list[str],
+    model_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The module and the text are named, and no importance file is left."""
+    model = LlamaForCausalLM.from_pretrained(model_folder)
+    with torch.no_grad():
+        model.get_input_embeddings().weight[10] = float("inf")
+    model.save_pretrained(model_folder)
+    error = refused(monkeypatch, capsys, "predict", arguments)
+    assert "the input of model.layers.0.self_attn.q_proj holds NaN or Inf for row" in error
+    assert "data." in error
+    assert not (tmp_path / "run" / "importance.safetensors").exists()

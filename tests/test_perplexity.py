@@ -1,0 +1,61 @@
+"""Perplexity against a naive computation."""
+
+import math
+
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from mathneuro.perplexity import TokenPerplexity, token_losses
+from tests.test_norms import TEXTS, padded
+
+
+def naive_losses(model: PreTrainedModel, text: list[int]) -> list[float]:
+    """Negative log-likelihood of each token, one text at a time."""
+    with torch.no_grad():
+        probabilities = model(input_ids=torch.tensor([text])).logits[0].double().softmax(-1)
+    return [-math.log(float(probabilities[i, text[i + 1]])) for i in range(len(text) - 1)]
+
+
+def test_perplexity_equals_the_naive_one(phi: PreTrainedModel) -> None:
+    """In two batches with padding, texts of one token included."""
+    metric = TokenPerplexity()
+    for texts in (TEXTS[:2], TEXTS[2:]):
+        ids, mask = padded(texts, "right")
+        with torch.no_grad():
+            logits = phi(input_ids=ids, attention_mask=mask).logits
+        metric.update(token_losses(logits, ids, mask), mask[:, 1:])
+    found = metric.compute()
+    losses = [naive_losses(phi, text) for text in TEXTS]
+    tokens = sum(map(len, losses))
+    mean = sum(map(sum, losses)) / tokens
+    assert float(found["perplexity"]) == pytest.approx(math.exp(mean), rel=1e-5)
+    assert (int(found["texts"]), int(found["tokens"])) == (len(TEXTS), tokens)
+    spread = sum((sum(each) - mean * len(each)) ** 2 for each in losses)
+    error = math.sqrt(spread * len(TEXTS) / (len(TEXTS) - 1)) / tokens
+    assert float(found["standard_error"]) == pytest.approx(math.exp(mean) * error, rel=1e-5)
+
+
+def test_the_standard_error_is_that_of_repeated_experiments() -> None:
+    """The spread of many measured perplexities is what one measurement says of itself."""
+    generator = torch.Generator().manual_seed(0)
+    values, errors = [], []
+    for _ in range(300):
+        metric = TokenPerplexity()
+        losses = (
+            1 + torch.rand(200, 1, generator=generator) + torch.rand(200, 6, generator=generator)
+        )
+        predicted = (torch.arange(6) < torch.randint(1, 7, (200, 1), generator=generator)).long()
+        metric.update(losses * predicted, predicted)
+        found = metric.compute()
+        values.append(float(found["perplexity"]))
+        errors.append(float(found["standard_error"]))
+    spread = float(torch.tensor(values).std())
+    assert sum(errors) / len(errors) == pytest.approx(spread, rel=0.15)
+
+
+def test_nothing_is_known_about_the_error_of_one_text() -> None:
+    """Not that it is zero."""
+    metric = TokenPerplexity()
+    metric.update(torch.ones(1, 3), torch.ones(1, 3))
+    assert math.isnan(float(metric.compute()["standard_error"]))
