@@ -1,6 +1,6 @@
 # Everything works on a fresh machine: each target sets up what it needs first.
 
-PYTHON ?= python3.11
+PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python

@@ -94,7 +94,7 @@ class Encoder:
     def language_hints(
         self, item: texts.Item, ids: Sequence[int], asks: Sequence[int]
     ) -> list[Hint]:
-        """Let facts gather what they relate, and answers find the word asked about, then it."""
+        """Let facts gather what they relate; let answers find the word asked, then its fact."""
         entities = self.positions(ids, self.entities)
         stated = entities[: 2 * len(item.facts)]
         hints = [

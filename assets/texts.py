@@ -106,10 +106,9 @@ def language_item(rng: random.Random, most_questions: int) -> Item:
     places = rng.sample(PLACES, count)
     colours = rng.sample(COLOURS, count)
     stated = [
-        statement
+        state(relation, *row)
         for relation in rng.sample(("has", "place", "colour"), 2 if count == 2 else 1)
         for row in zip(people, things, places, colours, strict=True)
-        for statement in [state(relation, *row)]
     ]
     rng.shuffle(stated)
     questions = [

@@ -1,4 +1,4 @@
-"""Train the shipped model: `python assets/train.py --output assets/tiny-math`.
+"""Train the shipped model: `python assets/train.py`.
 
 It prints the exact-match accuracy on held-out texts at every check, and writes the model there.
 """
@@ -183,7 +183,7 @@ def architecture(words: PreTrainedTokenizerFast) -> LlamaConfig:
 
 
 def train(
-    output: Path,
+    output: Path = Path(__file__).parent / "tiny-math",
     steps: int = 4000,
     check_every: int = 200,
     batch_size: int = 32,

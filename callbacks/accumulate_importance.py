@@ -10,7 +10,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 from typing_extensions import override
 
-from callbacks.run import running
+from callbacks.run import Run, running
 from mathneuro.decoder import check_head
 from mathneuro.errors import InputError
 from mathneuro.importance import Identification, Importance
@@ -111,21 +111,28 @@ class AccumulateImportance(Callback):
         """Add up over the ranks, once."""
         run = running(trainer, pl_module)
         self._recording.close()
-        data = run.data
         sets, texts = {}, {}
         for name, norms in self._norms.items():
             sums = norms.sums()
-            joined = torch.cat([vector.to(run.module.device) for vector in sums.values()])
-            joined = trainer.strategy.reduce(joined, reduce_op="sum").cpu()
-            parts = joined.split([vector.numel() for vector in sums.values()])
+            joined = _add_up(trainer, run, torch.cat(list(sums.values())))
+            parts = torch.split(joined, [vector.numel() for vector in sums.values()])
             sets[name] = dict(zip(sums, parts, strict=True))
-            counted = torch.tensor(norms.texts, device=run.module.device)
-            texts[name] = int(trainer.strategy.reduce(counted, reduce_op="sum"))
-        run.module.importance = Importance(sets, texts, run.module.identity, data.fingerprints())
-        self._norms = {}
-        run.module.identification = Identification(
-            self._forward_passes, time.perf_counter() - self._start
+            texts[name] = int(_add_up(trainer, run, torch.tensor(norms.texts)))
+            drawn = len(run.data.drawn[name].draw.rows)
+            if texts[name] != drawn:
+                raise InputError(
+                    f"trainer: {texts[name]} of {drawn} {name} texts went through the model, but "
+                    "each must do so once; leave use_distributed_sampler at false, and the limits "
+                    "of batches unset"
+                )
+        run.module.importance = Importance(
+            sets, texts, run.module.identity, run.data.fingerprints()
         )
+        run.module.identification = Identification(
+            forward_passes=int(_add_up(trainer, run, torch.tensor(self._forward_passes))),
+            seconds=time.perf_counter() - self._start,
+        )
+        self._norms = {}
 
     @override
     def on_exception(
@@ -137,3 +144,9 @@ class AccumulateImportance(Callback):
         """Take the hooks off the model."""
         self._batch.pop_all()
         self._recording.close()
+
+
+def _add_up(trainer: Trainer, run: Run, tensor: Tensor) -> Tensor:
+    """Add a tensor up over the ranks; on the CPU afterwards."""
+    total: Tensor = trainer.strategy.reduce(tensor.to(run.module.device), reduce_op="sum")
+    return total.cpu()

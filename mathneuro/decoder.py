@@ -22,7 +22,7 @@ def run_decoder(model: "PreTrainedModel", input_ids: Tensor, attention_mask: Ten
     Returns:
         The decoder's output, ``[texts, tokens, hidden]``: what the head reads.
     """
-    decoder: nn.Module = model.get_decoder()  # type: ignore[no-untyped-call]
+    decoder: nn.Module = model.get_decoder()
     output: Tensor = decoder(input_ids=input_ids, attention_mask=attention_mask, use_cache=False)[0]
     return output
 
@@ -43,7 +43,7 @@ def check_head(model: "PreTrainedModel") -> None:
     # Several ids, since the embedding of a padding token may be zero, and zero proves nothing.
     tokens = min(8, model.config.get_text_config().vocab_size)
     ids = torch.arange(tokens, device=model.device).unsqueeze(0)
-    head: nn.Module = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    head: nn.Module = model.get_output_embeddings()
     handle = head.register_forward_pre_hook(keep)
     try:
         with torch.no_grad():

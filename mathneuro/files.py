@@ -17,14 +17,23 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
     Args:
         path: The file; missing folders on the way to it are made.
         write: Writes the whole content to the path that it is given.
+
+    Raises:
+        InputError: If the file cannot be written there.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
-        write(unfinished)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write(unfinished)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"folder: {path} cannot be written ({error.strerror or error}); give a folder that you "
+            "may write to and that has room"
+        ) from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -38,13 +47,18 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:  # noqa: ANN401
     """Create or replace a JSON file in one step; what JSON does not know becomes its text."""
-    write_text(path, json.dumps(value, indent=2, default=str, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(value, indent=2, default=_plain, ensure_ascii=False) + "\n")
 
 
 def write_json_lines(path: Path, rows: Iterable[Any]) -> None:
     """Create or replace a file with one JSON value a line in one step."""
-    lines = [json.dumps(row, default=str, ensure_ascii=False) for row in rows]
+    lines = [json.dumps(row, default=_plain, ensure_ascii=False) for row in rows]
     write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    """Return numbers of numpy and torch as numbers, anything else as its text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> None:
@@ -55,11 +69,19 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
         tensors: The tensors by name.
         metadata: Values by name, kept as JSON, since safetensors stores text alone.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     ready = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = {name: json.dumps(value) for name, value in metadata.items()}
-    write_file(path, lambda unfinished: save_file(ready, unfinished, metadata=text))
+
+    def write(unfinished: Path) -> None:
+        try:
+            save_file(ready, unfinished, metadata=text)
+        except SafetensorError as error:
+            raise OSError(str(error)) from error
+
+    write_file(path, write)
 
 
 def read_tensors(
@@ -84,15 +106,34 @@ def read_tensors(
         raise InputError(f"file: {path} does not exist; give the path of a {kind} file")
     try:
         with safe_open(path, framework="pt") as opened:
-            metadata = {name: json.loads(text) for name, text in (opened.metadata() or {}).items()}
+            metadata = {name: _value(text) for name, text in (opened.metadata() or {}).items()}
+            _check_metadata(path, metadata, kind, fields)
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError, OSError) as error:
+    except (SafetensorError, OSError) as error:
         raise InputError(
             f"file: {path} is damaged or no safetensors file ({error}); make it again"
         ) from error
-    if metadata.get("format") != kind or any(name not in metadata for name in fields):
-        raise InputError(
-            f"file: {path} states format {metadata.get('format')!r}, but {kind!r} was expected; "
-            "give a file that this version of MathNeuro wrote"
-        )
     return tensors, metadata
+
+
+def _value(text: str) -> Any:  # noqa: ANN401
+    """Return what a text of the metadata states; other programs write no JSON there."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _check_metadata(
+    path: Path, metadata: Mapping[str, Any], kind: str, fields: Iterable[str]
+) -> None:
+    """Refuse a file of another kind, before its tensors are read."""
+    missing = [name for name in fields if name not in metadata]
+    found = f"states format {metadata.get('format')!r}"
+    if metadata.get("format") == kind and missing:
+        found = f"does not state its {missing[0]}"
+    if metadata.get("format") != kind or missing:
+        raise InputError(
+            f"file: {path} {found}, but a whole file of format {kind!r} was expected; give a file "
+            "that this version of MathNeuro wrote"
+        )

@@ -103,7 +103,7 @@ class CausalLanguageModel(LightningModule):
     @property
     def head_weight(self) -> str | None:
         """Name of the head's weight if it takes part, which a tied one does not."""
-        head: nn.Module = self.model.get_output_embeddings()  # type: ignore[no-untyped-call]
+        head: nn.Module = self.model.get_output_embeddings()
         return next((n for n, linear in self.coverage.linears.items() if linear is head), None)
 
     @property

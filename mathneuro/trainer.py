@@ -65,6 +65,12 @@ class MathNeuroTrainer(Trainer):
     def _begin(self, command: Command) -> None:
         """Note the command, and refuse settings that would leave out texts without a word."""
         self.command = command
+        if self.world_size > 1 and command != "predict":
+            raise InputError(
+                f"trainer.devices: got {self.world_size} processes, but `{command}` evaluates in "
+                "one; run `predict` on all devices, then `operate` with trainer.devices 1 and "
+                "importance.file"
+            )
         for name in ("limit_predict_batches", "limit_val_batches"):
             limit = getattr(self, name)
             if isinstance(limit, int) or limit != 1.0:

@@ -17,7 +17,28 @@ from transformers import (
 
 GOLDEN = Path(__file__).parent / "fixtures" / "golden"
 
-WORDS = "the a cat dog sees likes red blue 1 2 3 4 5 + - = ? . Question: Answer:".split()
+WORDS = [
+    "the",
+    "a",
+    "cat",
+    "dog",
+    "sees",
+    "likes",
+    "red",
+    "blue",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "+",
+    "-",
+    "=",
+    "?",
+    ".",
+    "Question:",
+    "Answer:",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +58,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     )
 
 
-def make_llama(tied: bool, **changes: Any) -> PreTrainedModel:  # noqa: ANN401
+def make_llama(tied: bool, **changes: Any) -> PreTrainedModel:
     """Build a Llama of two blocks with random weights."""
     settings: dict[str, Any] = {
         "vocab_size": len(WORDS) + 3,
@@ -53,7 +74,9 @@ def make_llama(tied: bool, **changes: Any) -> PreTrainedModel:  # noqa: ANN401
         "eos_token_id": 1,
         "initializer_range": 0.3,
     }
-    return LlamaForCausalLM(LlamaConfig(**settings | changes)).eval()
+    model = LlamaForCausalLM(LlamaConfig(**settings | changes))
+    model.train(False)
+    return model
 
 
 @pytest.fixture
@@ -71,7 +94,7 @@ def untied_llama() -> PreTrainedModel:
 @pytest.fixture
 def phi() -> PreTrainedModel:
     """A Phi: biases, parallel attention and MLP, a head of its own."""
-    return PhiForCausalLM(
+    model = PhiForCausalLM(
         PhiConfig(
             vocab_size=len(WORDS) + 3,
             hidden_size=16,
@@ -84,7 +107,9 @@ def phi() -> PreTrainedModel:
             bos_token_id=1,
             eos_token_id=1,
         )
-    ).eval()
+    )
+    model.train(False)
+    return model
 
 
 @pytest.fixture

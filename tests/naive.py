@@ -1,5 +1,7 @@
 """The method written a second time, slowly and straight from its definition (METHOD.md)."""
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
@@ -8,7 +10,7 @@ from transformers import PreTrainedModel
 def importance(
     model: PreTrainedModel, texts: list[list[int]], names: list[str]
 ) -> dict[str, Tensor]:
-    """Weight-sized scores ``sum_s |W_ij| * ||X_s[:, j]||``, one text a forward pass of the model."""
+    """Weight-sized scores ``sum_s |W_ij| * ||X_s[:, j]||``, one text a forward pass."""
     linears: dict[str, nn.Module] = {
         name: model.get_submodule(name.removesuffix(".weight")) for name in names
     }
@@ -18,9 +20,7 @@ def importance(
     for tokens in texts:
         seen: dict[str, Tensor] = {}
         handles = [
-            module.register_forward_hook(
-                lambda _module, inputs, _output, name=name: seen.update({name: inputs[0]})
-            )
+            module.register_forward_hook(partial(_keep, seen, name))
             for name, module in linears.items()
         ]
         with torch.no_grad():
@@ -34,6 +34,12 @@ def importance(
                 norm = sum(float(value) ** 2 for value in inputs[:, column]) ** 0.5
                 totals[name][:, column] += weight[:, column].double().abs() * norm
     return totals
+
+
+def _keep(
+    seen: dict[str, Tensor], name: str, _module: nn.Module, inputs: tuple[Tensor], _output: Tensor
+) -> None:
+    seen[name] = inputs[0]
 
 
 def top(scores: Tensor, count: int) -> set[int]:

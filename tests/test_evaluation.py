@@ -59,7 +59,7 @@ def test_tasks_can_be_used_again(
     first, again = (evaluate(live, tasks, chosen) for _ in range(2))
     assert first.scores == again.scores
     with torch.no_grad():
-        tied_llama.get_input_embeddings().weight.neg_()
+        tied_llama.model.embed_tokens.weight.neg_()
     answers = [
         [sample["filtered_resps"] for sample in each.samples["tiny_generate"]]
         for each in (first, evaluate(live, tasks, chosen))
@@ -82,7 +82,11 @@ def test_the_model_is_left_as_it_was_found(
     random.seed(1)
     np.random.seed(1)
     torch.manual_seed(1)
-    states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
+    states = (
+        random.getstate(),
+        np.random.get_state(legacy=False)["state"]["key"].tolist(),
+        torch.get_rng_state(),
+    )
     evaluate(LiveModel(model, tokenizer, 4), load_tasks(chosen), chosen)
     assert torch.equal(model.lm_head.weight, head)
     assert model.lm_head.weight is not model.model.embed_tokens.weight
@@ -91,7 +95,7 @@ def test_the_model_is_left_as_it_was_found(
     assert not model.model.layers[0].training
     assert (tokenizer.pad_token, tokenizer.padding_side) == (None, "right")
     assert random.getstate() == states[0]
-    assert np.random.get_state()[1].tolist() == states[1]
+    assert np.random.get_state(legacy=False)["state"]["key"].tolist() == states[1]
     assert torch.equal(torch.get_rng_state(), states[2])
 
 

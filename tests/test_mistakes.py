@@ -158,7 +158,7 @@ def test_activations_that_are_not_finite_stop_the_run(
     """The module and the text are named, and no importance file is left."""
     model = LlamaForCausalLM.from_pretrained(model_folder)
     with torch.no_grad():
-        model.get_input_embeddings().weight[10] = float("inf")
+        model.model.embed_tokens.weight[10] = float("inf")
     model.save_pretrained(model_folder)
     error = refused(monkeypatch, capsys, "predict", arguments)
     assert "the input of model.layers.0.self_attn.q_proj holds NaN or Inf for row" in error

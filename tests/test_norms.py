@@ -1,5 +1,7 @@
 """Norms recorded by hooks against a naive loop over texts, tokens and features."""
 
+import contextlib
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -120,7 +122,7 @@ def test_a_value_that_is_not_finite_names_module_and_text(
 ) -> None:
     """The run stops instead of building a mask from NaN."""
     with torch.no_grad():
-        tied_llama.get_input_embeddings().weight[9] = float(value)
+        tied_llama.model.embed_tokens.weight[9] = float(value)
     with pytest.raises(
         InputError, match=r"layers\.0\.self_attn\.q_proj holds NaN or Inf for \[9\]"
     ):
@@ -130,7 +132,7 @@ def test_a_value_that_is_not_finite_names_module_and_text(
 def test_hooks_are_gone_after_an_exception(tied_llama: PreTrainedModel) -> None:
     """The model is left as it was found."""
     norms = InputNorms(find_linear_weights(tied_llama).linears)
-    with pytest.raises(RuntimeError, match="stop"), norms.recording():
+    with contextlib.suppress(RuntimeError), norms.recording():
         assert any(module._forward_pre_hooks for module in tied_llama.modules())
         raise RuntimeError("stop")
     assert not any(module._forward_pre_hooks for module in tied_llama.modules())

@@ -12,7 +12,7 @@ from mathneuro.data.batches import Batch, BatchedTexts
 from mathneuro.data.draws import Draw, draw, hold_out, some_distinct, without
 from mathneuro.data.reading import Text, read_texts
 from mathneuro.data.spec import TextSet
-from mathneuro.data.tokens import TokenizedText, check_chat_template, tokenize
+from mathneuro.data.tokens import TokenizedText, check_chat_template, tokenize, writes_the_date
 from mathneuro.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class TokenizedSet:
     identification: list[TokenizedText]
     held_out: list[TokenizedText]
     cut: int
+    dated: bool
 
 
 class TextDataModule(LightningDataModule):
@@ -104,17 +105,13 @@ class TextDataModule(LightningDataModule):
     @override
     def setup(self, stage: str) -> None:
         """Read, draw and tokenize, once for all stages; every mistake in the data shows here."""
-        if self._tokenized is not None or self.trainer is None:
+        if self.trainer is None:
             return
-        module: CausalLanguageModel = self.trainer.lightning_module  # type: ignore[assignment]
-        tokenizer = module.tokenizer
-        for name, spec in self.specs.items():
-            if spec.chat_template:
-                check_chat_template(tokenizer, self.where(name))
-        self._tokenized = {
-            name: self._tokenize(tokenizer, name, drawn) for name, drawn in self.drawn.items()
-        }
-        self._pad_token = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        if self._tokenized is None:
+            module: CausalLanguageModel = self.trainer.lightning_module  # type: ignore[assignment]
+            self._tokenize_all(module)
+        if stage == "validate":
+            self._check_held_out()
 
     @override
     def predict_dataloader(self) -> list[DataLoader[Batch]]:
@@ -124,13 +121,6 @@ class TextDataModule(LightningDataModule):
     @override
     def val_dataloader(self) -> list[DataLoader[Batch]]:
         """Return one loader of held-out texts a set, in the order of `names`."""
-        for name, texts in self.tokenized.items():
-            if not texts.held_out:
-                raise InputError(
-                    f"data.held_out: got 0, and {self.where(name)} has no held_out_path or "
-                    "held_out_split, but at least one held-out text is needed to measure "
-                    "perplexity; hold out some texts"
-                )
         return [self._loader(texts.held_out) for texts in self.tokenized.values()]
 
     def notes(self, context_length: int | None) -> list[str]:
@@ -143,15 +133,20 @@ class TextDataModule(LightningDataModule):
         for name, drawn in self.drawn.items():
             texts = self.tokenized[name]
             if drawn.empty:
-                notes.append(f"{name}: {drawn.empty} empty rows skipped")
+                notes.append(f"{name}: {_count(drawn.empty, 'empty row')} skipped")
             if texts.cut:
-                notes.append(f"{name}: {texts.cut} texts cut to {self.max_length} tokens")
+                notes.append(f"{name}: {_count(texts.cut, 'text')} cut to {self.max_length} tokens")
             everything = [*texts.identification, *texts.held_out]
             long = [text for text in everything if len(text.tokens) > (context_length or 1 << 62)]
             if long:
                 notes.append(
-                    f"{name}: {len(long)} texts are longer than the model's context of "
+                    f"{name}: {_count(len(long), 'text')} longer than the model's context of "
                     f"{context_length} tokens ({long[0].name} first); set data.max_length to cut"
+                )
+            if texts.dated:
+                notes.append(
+                    f"{name}: the chat template writes the date of the run into every text, so "
+                    "runs of other days differ"
                 )
         return notes
 
@@ -167,50 +162,86 @@ class TextDataModule(LightningDataModule):
                 "distinct_texts": len(drawn.draw.texts),
                 "tokens": sum(len(t.tokens) * t.count for t in texts.identification),
                 "sha256": _hash(drawn.draw.texts),
+                "tokens_sha256": _hash_tokens(texts.identification),
                 "held_out_rows": [text.row for text in drawn.held_out],
                 "held_out_sha256": _hash(drawn.held_out),
+                "held_out_tokens_sha256": _hash_tokens(texts.held_out),
                 "empty_rows_skipped": drawn.empty,
                 "texts_cut": texts.cut,
-                "seed": self.seed,
+                "num_samples": self.num_samples,
                 "replacement": self.replacement,
+                "seed": self.seed,
+                "max_length": self.max_length,
+                "held_out": self.number_held_out,
             }
         return result
 
     def _check(self, calibration: dict[str, TextSet]) -> None:
         for name in calibration:
-            if name == MATH or "/" in name or not name:
+            # YAML reads a name such as 1 or 1e3 as a number.
+            if name == MATH or str(name) != name or "/" in name or not name.strip():
                 raise InputError(
-                    f"data.calibration: the name {name!r} cannot be used; choose one that is not "
-                    "'math' and has no '/'"
+                    f"data.calibration: the name {name!r} cannot be used; choose a text (in quotes "
+                    "if it looks like a number) that is not 'math', not empty and has no '/'"
                 )
         numbers = {"num_samples": self.num_samples, "batch_size": self.batch_size}
         for label, number in {**numbers, "max_length": self.max_length}.items():
             if number is not None and number < 1:
                 raise InputError(f"data.{label}: got {number}, but it must be at least 1")
-        if self.number_held_out < 0 or self.seed < 0:
-            raise InputError(
-                f"data.held_out and data.seed: got {self.number_held_out} and {self.seed}, but "
-                "neither may be below 0"
-            )
+        for label, number in {"held_out": self.number_held_out, "seed": self.seed}.items():
+            if number < 0:
+                raise InputError(f"data.{label}: got {number}, but it may not be below 0")
         for name, spec in self.specs.items():
             spec.check(self.where(name))
+
+    def _check_held_out(self) -> None:
+        """Refuse sets without a held-out token to predict."""
+        for name, texts in self.tokenized.items():
+            if not texts.held_out:
+                raise InputError(
+                    f"data.held_out: got 0, but at least one text of {self.where(name)} is needed "
+                    "to measure perplexity; hold out some texts"
+                )
+            if all(len(text.tokens) == 1 for text in texts.held_out):
+                raise InputError(
+                    f"{self.where(name)}: each held-out text is one token long, but perplexity "
+                    "needs two or more; raise data.max_length, or use longer texts"
+                )
 
     def _draw(self, name: str) -> DrawnSet:
         spec, where = self.specs[name], self.where(name)
         read = read_texts(spec, where)
+        empty = read.empty
         if spec.has_own_held_out:
-            others = read_texts(spec.held_out(), f"{where}.held_out").texts
-            held_out = some_distinct(others, self.number_held_out, self.seed, where)
+            field = "held_out_split" if spec.held_out_path is None else "held_out_path"
+            others = read_texts(spec.held_out(), where, field)
+            empty += others.empty
+            held_out = some_distinct(others.texts, self.number_held_out, self.seed, where)
             usable = without(read.texts, held_out)
             if not usable:
                 raise InputError(
-                    f"{where}.held_out_path: its texts are all those of {spec.path}, but some must "
-                    "be left for identification; give another file or split"
+                    f"{where}.{field}: its texts are all those of {spec.path}, but some must be "
+                    "left for identification; give another file or split"
                 )
         else:
             usable, held_out = hold_out(read.texts, self.number_held_out, self.seed, where)
         drawn = draw(usable, self.num_samples, self.replacement, self.seed, where)
-        return DrawnSet(spec, drawn, held_out, read.empty)
+        return DrawnSet(spec, drawn, held_out, empty)
+
+    def _tokenize_all(self, module: "CausalLanguageModel") -> None:
+        """Give every text its tokens, before the model's weights are there."""
+        drawn, tokenizer = self.drawn, module.tokenizer
+        vocabulary = getattr(module.config.get_text_config(), "vocab_size", None)
+        for name, spec in self.specs.items():
+            if spec.chat_template:
+                check_chat_template(tokenizer, self.where(name))
+        tokenized = {name: self._tokenize(tokenizer, name, each) for name, each in drawn.items()}
+        for texts in tokenized.values():
+            _check_vocabulary([*texts.identification, *texts.held_out], vocabulary)
+        pad = tokenizer.pad_token_id
+        # Any token will do, if only the model knows it: the mask tells what is padding.
+        self._pad_token = 0 if pad is None or pad >= (vocabulary or 0) else pad
+        self._tokenized = tokenized
 
     def _tokenize(self, tokenizer: Any, name: str, drawn: DrawnSet) -> TokenizedSet:  # noqa: ANN401
         def convert(
@@ -221,15 +252,41 @@ class TextDataModule(LightningDataModule):
 
         identification, cut = convert(drawn.draw.texts, drawn.draw.counts)
         held_out, held_out_cut = convert(drawn.held_out, (1,) * len(drawn.held_out))
-        return TokenizedSet(identification, held_out, cut + held_out_cut)
+        dated = drawn.spec.chat_template and writes_the_date(tokenizer)
+        return TokenizedSet(identification, held_out, cut + held_out_cut, dated)
 
     def _loader(self, texts: list[TokenizedText]) -> DataLoader[Batch]:
         rank, world_size = 0, 1
         if self.trainer is not None:
             rank, world_size = self.trainer.global_rank, self.trainer.world_size
+        batches = -(-len(texts) // self.batch_size)
+        if batches < world_size:
+            raise InputError(
+                f"trainer.devices: got {world_size} processes for {batches} batches of texts, but "
+                "each process needs at least one; use fewer processes or a smaller data.batch_size"
+            )
         dataset = BatchedTexts(texts, self.batch_size, self._pad_token, rank, world_size)
         return DataLoader(dataset, batch_size=None)
 
 
+def _check_vocabulary(texts: list[TokenizedText], vocabulary: int | None) -> None:
+    """Refuse a tokenizer that is not for this model."""
+    for text in texts:
+        if vocabulary is not None and max(text.tokens) >= vocabulary:
+            raise InputError(
+                f"model.tokenizer: {text.name} gives token {max(text.tokens)}, but the model knows "
+                f"only {vocabulary} tokens; use the tokenizer that belongs to the model"
+            )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _hash(texts: tuple[Text, ...]) -> str:
     return hashlib.sha256("\0".join(text.text for text in texts).encode()).hexdigest()
+
+
+def _hash_tokens(texts: list[TokenizedText]) -> str:
+    """Hash what the model sees: other tokens of the same texts mean another tokenizer."""
+    return hashlib.sha256(repr([text.tokens for text in texts]).encode()).hexdigest()

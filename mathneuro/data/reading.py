@@ -1,13 +1,18 @@
-"""From files and hub data sets to texts."""
+"""From rows to texts: columns, templates, rows that hold nothing."""
 
-import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from mathneuro.data.spec import FILE_KINDS, TextSet, is_file
+from mathneuro.data.rows import load_rows
+from mathneuro.data.spec import TextSet
 from mathneuro.errors import InputError
+
+Turns = tuple[tuple[str, str], ...]
+"""A conversation: roles and what they say."""
+
+LONGEST_VALUE = 60
+"""Characters of a cell that a message shows."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class Text:
 
     row: int
     text: str
-    turns: tuple[tuple[str, str], ...]
+    turns: Turns
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,13 @@ class Texts:
     empty: int
 
 
-def read_texts(spec: TextSet, where: str) -> Texts:
+def read_texts(spec: TextSet, where: str, field: str = "path") -> Texts:
     """Read all texts of a set.
 
     Args:
         spec: The set.
         where: Where the user gave it, such as ``data.math``, for messages.
+        field: The field that names the data, for messages.
 
     Returns:
         Its texts; rows that hold none are skipped and counted.
@@ -52,80 +58,49 @@ def read_texts(spec: TextSet, where: str) -> Texts:
         InputError: If the data cannot be read, lacks a column or holds no text.
     """
     spec.check(where)
-    rows = _load(spec, where)
-    make = _text_maker(spec, rows.column_names, where)
+    label = f"{where}.{field}"
+    rows = load_rows(spec, label)
+    make = _turns_maker(spec, rows.columns, where)
     texts, empty = [], 0
-    for index, row in enumerate(rows):
-        turns = make(row)
+    for index, row in enumerate(rows.rows):
+        turns = make(index, {column: row.get(column) for column in rows.columns})
         text = _join(turns)
         if not any(content.strip() for _, content in turns):
             empty += 1
-        else:
-            texts.append(Text(index, text, turns))
+            continue
+        if not text.isascii():
+            _check_characters(text, f"{label}: row {index} of {spec.path}")
+        texts.append(Text(index, text, turns))
     if not texts:
+        found = f"all {empty} rows are empty" if empty else "it has no rows"
         raise InputError(
-            f"{where}: {spec.path} gives no text ({empty} rows, all empty), but at least one is "
-            "needed; check the columns or the template"
+            f"{label}: {spec.path} gives no text ({found}), but at least one is needed; check the "
+            "file, and the columns or the template"
         )
     return Texts(tuple(texts), empty)
 
 
-def _join(turns: tuple[tuple[str, str], ...]) -> str:
+def _join(turns: Turns) -> str:
     if len(turns) == 1:
         return turns[0][1]
     question, solution = (content for _, content in turns)
     return f"Question: {question}\n\nAnswer: {solution}"
 
 
-def _load(spec: TextSet, where: str) -> Any:  # noqa: ANN401
-    """Load the rows as a `datasets.Dataset`."""
-    import datasets
-    from datasets.exceptions import DatasetsError
-
-    datasets.disable_progress_bars()
+def _check_characters(text: str, where: str) -> None:
+    """Refuse half a character, which JSON can hold and no tokenizer takes."""
     try:
-        if is_file(spec.path):
-            kind, options = _file_options(spec.path, where)
-            return datasets.load_dataset(kind, data_files=spec.path, split="train", **options)
-        return datasets.load_dataset(
-            spec.path, name=spec.name, split=spec.split, revision=spec.revision
-        )
-    except (DatasetsError, OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = str(error.__cause__ or error).strip().splitlines()
+        text.encode()
+    except UnicodeEncodeError as error:
         raise InputError(
-            f"{where}: {spec.path} cannot be read ({reason[0] if reason else type(error).__name__})"
-            "; give an existing CSV, JSONL or Parquet file, or the id, name and split of a data "
-            "set on the hub"
+            f"{where} holds half a character ({text[error.start]!r}), but only whole ones are "
+            "text; mend that row"
         ) from error
 
 
-def _file_options(path: str, where: str) -> tuple[str, dict[str, Any]]:
-    """Return the kind of a local file and how to read it."""
-    import datasets
-
-    kind = FILE_KINDS.get(Path(path).suffix.lower())
-    if kind is None:
-        raise InputError(
-            f"{where}.path: {path} is of no kind that can be read; give a file that ends in "
-            f"{', '.join(FILE_KINDS)}"
-        )
-    if kind != "csv":
-        return kind, {}
-    with Path(path).open(encoding="utf-8-sig", newline="") as opened:
-        columns = next(csv.reader(opened), [])
-    # Everything is read as text, so that "007", "None" and "NA" stay what they are.
-    return kind, {
-        "features": datasets.Features({name: datasets.Value("string") for name in columns}),
-        "keep_default_na": False,
-        "encoding": "utf-8-sig",
-    }
-
-
-def _text_maker(
+def _turns_maker(
     spec: TextSet, columns: list[str], where: str
-) -> Callable[[Mapping[str, Any]], tuple[tuple[str, str], ...]]:
+) -> Callable[[int, Mapping[str, Any]], Turns]:
     if spec.template is not None:
         return _template_maker(spec.template, columns, where)
     for column in spec.columns:
@@ -136,42 +111,52 @@ def _text_maker(
                 f"{where}.columns: {spec.path} has no column {column!r}; set it to {hint}, or give "
                 "a template"
             )
-    if len(spec.columns) == 1:
-        return lambda row: (("user", _string(row[spec.columns[0]])),)
 
-    def both(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-        question, solution = (_string(row[column]) for column in spec.columns)
-        return ("user", question), ("assistant", solution)
+    def cell(index: int, row: Mapping[str, Any], column: str) -> str:
+        value = _present(row[column])
+        if isinstance(value, list | dict | bytes):
+            raise InputError(
+                f"{where}.columns: column {column!r} of {spec.path} holds "
+                f"{repr(value)[:LONGEST_VALUE]} in row {index}, but a text is expected; give a "
+                "template that makes one"
+            )
+        return str(value)
 
-    return both
+    def make(index: int, row: Mapping[str, Any]) -> Turns:
+        cells = [cell(index, row, column) for column in spec.columns]
+        return tuple(zip(("user", "assistant"), cells, strict=False))
+
+    return make
 
 
 def _template_maker(
     template: str, columns: list[str], where: str
-) -> Callable[[Mapping[str, Any]], tuple[tuple[str, str], ...]]:
+) -> Callable[[int, Mapping[str, Any]], Turns]:
     from jinja2 import StrictUndefined, TemplateError
     from jinja2.sandbox import SandboxedEnvironment
 
-    def refusal(error: TemplateError) -> InputError:
+    def refusal(error: Exception, place: str) -> InputError:
         return InputError(
-            f"{where}.template: {template!r} cannot be filled in ({error}); the columns are "
-            f"{columns}"
+            f"{where}.template: {template!r} cannot be {place} ({error}); the columns are {columns}"
         )
 
+    environment = SandboxedEnvironment(undefined=StrictUndefined, finalize=_present)
     try:
-        compiled = SandboxedEnvironment(undefined=StrictUndefined).from_string(template)
+        compiled = environment.from_string(template)
     except TemplateError as error:
-        raise refusal(error) from error
+        raise refusal(error, "read") from error
 
-    def render(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    def render(index: int, row: Mapping[str, Any]) -> Turns:
         try:
-            return (("user", compiled.render(row)),)
-        except TemplateError as error:
-            raise refusal(error) from error
+            filled = compiled.render({name: _present(value) for name, value in row.items()})
+        # A template is a program of the user's: it can raise anything.
+        except Exception as error:
+            raise refusal(error, f"filled in with row {index}") from error
+        return (("user", filled),)
 
     return render
 
 
-def _string(value: Any) -> str:  # noqa: ANN401
-    """Return a cell as text; an absent value is empty."""
-    return "" if value is None else str(value)
+def _present(value: Any) -> Any:  # noqa: ANN401
+    """Return a cell; an absent one, which tables also write as NaN, is empty."""
+    return "" if value is None or (isinstance(value, float) and value != value) else value

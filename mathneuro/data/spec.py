@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mathneuro.errors import InputError
 
-FILE_KINDS = {".csv": "csv", ".jsonl": "json", ".json": "json", ".parquet": "parquet"}
+FILE_KINDS = (".csv", ".jsonl", ".json", ".parquet")
 
 
 @dataclass
@@ -13,7 +13,8 @@ class TextSet:
     """One set of texts: a file or a data set of the Hugging Face hub.
 
     Attributes:
-        path: A CSV, JSONL, JSON or Parquet file, or the id of a data set on the hub.
+        path: A CSV, JSONL, JSON or Parquet file, or the id of a data set on the hub, or a folder
+            that holds a copy of one.
         name: Configuration of a hub data set, such as ``main``.
         split: Split of a hub data set.
         revision: Revision of a hub data set.
@@ -43,11 +44,13 @@ class TextSet:
 
     def held_out(self) -> "TextSet":
         """Return the set that the held-out texts are read from."""
+        # Name, split and revision belong to the data set that they were given for.
+        same = self.held_out_path is None
         return TextSet(
             path=self.held_out_path or self.path,
-            name=self.name,
-            split=self.held_out_split or self.split,
-            revision=self.revision,
+            name=self.name if same else None,
+            split=self.held_out_split or (self.split if same else "train"),
+            revision=self.revision if same else None,
             columns=self.columns,
             template=self.template,
             chat_template=self.chat_template,
@@ -60,14 +63,22 @@ class TextSet:
             where: Where the user gave the set, such as ``data.math``.
 
         Raises:
-            InputError: If a file is missing or the columns make no sense.
+            InputError: If a file is missing, a file has fields that only the hub knows, or the
+                columns make no sense.
         """
-        for label, path in (("path", self.path), ("held_out_path", self.held_out_path)):
-            if path is not None and is_file(path) and not Path(path).is_file():
-                raise InputError(
-                    f"{where}.{label}: the file {path} does not exist (looked from "
-                    f"{Path.cwd()}); give the path of a CSV, JSONL or Parquet file, or a hub id"
-                )
+        _check_path(self.path, f"{where}.path")
+        if self.held_out_path is not None:
+            _check_path(self.held_out_path, f"{where}.held_out_path")
+        of_hub = {"name": self.name, "revision": self.revision}
+        of_hub["split"] = None if self.split == "train" else self.split
+        given = {label: value for label, value in of_hub.items() if value and is_file(self.path)}
+        if self.held_out_split is not None and is_file(self.held_out_path or self.path):
+            given["held_out_split"] = self.held_out_split
+        for label, value in given.items():
+            raise InputError(
+                f"{where}.{label}: got {value!r}, but a file has none, only a data set of the hub; "
+                "remove it (held_out_path names a file of held-out texts)"
+            )
         if self.template is None and len(self.columns) not in (1, 2):
             raise InputError(
                 f"{where}.columns: got {self.columns}, but it must name one column (the whole "
@@ -76,5 +87,23 @@ class TextSet:
 
 
 def is_file(path: str) -> bool:
-    """Tell whether a path means a local file rather than a data set of the hub."""
-    return Path(path).suffix.lower() in FILE_KINDS or Path(path).exists()
+    """Tell whether a path means a file rather than a data set of the hub or a folder of one."""
+    given = Path(path)
+    return not given.is_dir() and (given.suffix.lower() in FILE_KINDS or given.is_file())
+
+
+def _check_path(path: str, label: str) -> None:
+    """Refuse a file that is missing or of an unknown kind."""
+    given = Path(path)
+    # The id of a data set has at most one slash.
+    is_local = is_file(path) or given.is_absolute() or path.startswith((".", "~"))
+    if not path.strip() or (not given.exists() and (is_local or path.count("/") > 1)):
+        raise InputError(
+            f"{label}: the file {path or '(empty)'} does not exist (looked from {Path.cwd()}); "
+            "give the path of a CSV, JSONL or Parquet file, or the id of a data set on the hub"
+        )
+    if given.is_file() and given.suffix.lower() not in FILE_KINDS:
+        raise InputError(
+            f"{label}: {path} is of no kind that can be read; give a file that ends in "
+            f"{', '.join(FILE_KINDS)}"
+        )

@@ -26,9 +26,8 @@ class TokenizedText:
 def encode(tokenizer: Any, text: Text, chat_template: bool, where: str) -> list[int]:  # noqa: ANN401
     """Turn one text into token ids.
 
-    Special tokens are those that the tokenizer adds by itself. If the text already begins with
-    the token for the beginning of a sequence, or a chat template was applied (which writes its
-    own), none is added again.
+    Special tokens are those that the tokenizer adds by itself, except one that the text already
+    begins or ends with. If a chat template was applied, none is added: it writes its own.
 
     Args:
         tokenizer: A Hugging Face tokenizer.
@@ -39,17 +38,40 @@ def encode(tokenizer: Any, text: Text, chat_template: bool, where: str) -> list[
     Raises:
         InputError: If there is no chat template, it refuses the text, or nothing is left.
     """
-    content = text.text
     if chat_template:
-        content = _apply_chat_template(tokenizer, text, where)
-    begin = tokenizer.bos_token
-    add = not chat_template and not (begin and content.startswith(begin))
-    tokens = list(tokenizer(content, add_special_tokens=add)["input_ids"])
+        tokens = _ids(tokenizer, _apply_chat_template(tokenizer, text, where), False)
+    else:
+        tokens = _ids(tokenizer, text.text, True)
+        begins = tokenizer.bos_token and text.text.startswith(tokenizer.bos_token)
+        ends = tokenizer.eos_token and text.text.endswith(tokenizer.eos_token)
+        if begins or ends:
+            tokens = _once(tokens, _ids(tokenizer, text.text, False), tokenizer)
     if not tokens:
         raise InputError(
             f"{where}: row {text.row} gives no token, but every text must give at least one; "
             "remove that row"
         )
+    return tokens
+
+
+def _ids(tokenizer: Any, text: str, add_special_tokens: bool) -> list[int]:  # noqa: ANN401
+    # Not verbose: texts that are too long are reported once, by set, and not by the tokenizer.
+    return list(tokenizer(text, add_special_tokens=add_special_tokens, verbose=False)["input_ids"])
+
+
+def _once(tokens: list[int], plain: list[int], tokenizer: Any) -> list[int]:  # noqa: ANN401
+    """Take away an added token for the beginning or the end where the text holds its own.
+
+    Args:
+        tokens: The tokens with special tokens added.
+        plain: The tokens without.
+        tokenizer: The tokenizer.
+    """
+    begin, end, length = [tokenizer.bos_token_id], [tokenizer.eos_token_id], len(plain)
+    if tokens[:1] == plain[:1] == begin and tokens[1 : length + 1] == plain:
+        tokens = tokens[1:]
+    if tokens[-1:] == plain[-1:] == end and tokens[-length - 1 : -1] == plain:
+        tokens = tokens[:-1]
     return tokens
 
 
@@ -96,15 +118,20 @@ def check_chat_template(tokenizer: Any, where: str) -> None:  # noqa: ANN401
         )
 
 
-def _apply_chat_template(tokenizer: Any, text: Text, where: str) -> str:  # noqa: ANN401
-    from jinja2 import TemplateError
+def writes_the_date(tokenizer: Any) -> bool:  # noqa: ANN401
+    """Tell whether the chat template writes the day of the run, so that texts differ by day."""
+    return "strftime_now" in str(getattr(tokenizer, "chat_template", None))
 
+
+def _apply_chat_template(tokenizer: Any, text: Text, where: str) -> str:  # noqa: ANN401
     check_chat_template(tokenizer, where)
     turns = [{"role": role, "content": content} for role, content in text.turns]
     try:
         return str(tokenizer.apply_chat_template(turns, tokenize=False))
-    except TemplateError as error:
+    # A chat template is a program that came with the model: it can raise anything.
+    except Exception as error:
+        reason = " ".join(str(error).split())
         raise InputError(
             f"{where}.chat_template: the tokenizer's chat template refuses row {text.row} "
-            f"({error}); set it to false"
+            f"({reason}); set it to false"
         ) from error

@@ -1,0 +1,1 @@
+"""Measurements that anyone can repeat; each prints a ratio of two things timed in one run."""

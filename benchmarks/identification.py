@@ -1,0 +1,122 @@
+"""Time of identification against a bare decoder forward over the same batches.
+
+Both are timed alternately in one process: Lightning's whole predict epoch, hooks and sums included,
+and a plain loop over the same batches. Prints the median of each and their ratio.
+"""
+
+import statistics
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from jsonargparse import auto_cli
+from rich.console import Console
+
+from callbacks import AccumulateImportance
+from mathneuro.data import TextSet
+from mathneuro.data.module import TextDataModule
+from mathneuro.decoder import run_decoder
+from mathneuro.module import CausalLanguageModel
+from mathneuro.terminal import quieten
+from mathneuro.trainer import MathNeuroTrainer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+DATA = Path(__file__).parent.parent / "assets" / "data"
+
+
+def random_llama(parameters: int) -> "PreTrainedModel":
+    """Build a Llama of about so many parameters with random weights, shaped like SmolLM2-135M."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    hidden = max(64, round((parameters / 400) ** 0.5 / 64) * 64)
+    config = LlamaConfig(
+        vocab_size=49152 if parameters > 5e7 else 512,
+        hidden_size=hidden,
+        intermediate_size=hidden * 8 // 3,
+        num_hidden_layers=30 if parameters > 5e7 else 4,
+        num_attention_heads=hidden // 64,
+        num_key_value_heads=max(1, hidden // 192),
+        tie_word_embeddings=True,
+    )
+    model = LlamaForCausalLM(config)
+    model.requires_grad_(False)
+    model.train(False)
+    return model
+
+
+def bare(module: CausalLanguageModel, data: TextDataModule) -> float:
+    """Time a plain loop over all batches, in seconds."""
+    batches = [batch for loader in data.predict_dataloader() for batch in loader]
+    start = time.perf_counter()
+    with torch.inference_mode():
+        for batch in batches:
+            run_decoder(module.model, batch["input_ids"], batch["attention_mask"])
+    if module.device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def identify(module: CausalLanguageModel, data: TextDataModule) -> float:
+    """Time a whole predict epoch, in seconds."""
+    trainer = MathNeuroTrainer(
+        accelerator="cpu",
+        callbacks=[AccumulateImportance()],
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+    )
+    trainer.predict(module, datamodule=data)
+    if module.identification is None:
+        raise RuntimeError("Nothing was identified.")
+    return module.identification.seconds
+
+
+def main(
+    source: str = str(Path(__file__).parent.parent / "assets" / "tiny-math"),
+    random_parameters: int | None = None,
+    math: TextSet | None = None,
+    language: TextSet | None = None,
+    num_samples: int = 300,
+    batch_size: int = 16,
+    rounds: int = 5,
+) -> None:
+    """Measure and print.
+
+    Args:
+        source: Model to measure, as `model.source`.
+        random_parameters: Measure a random Llama of about so many parameters instead, with the
+            tokenizer of the source.
+        math: Math texts; by default those that come with the shipped model.
+        language: Calibration texts; by default those that come with the shipped model.
+        num_samples: Texts of each set.
+        batch_size: Texts a forward pass.
+        rounds: How often each is timed.
+    """
+    quieten()
+    module = CausalLanguageModel(source)
+    if random_parameters is not None:
+        module.model = random_llama(random_parameters)
+    data = TextDataModule(
+        math or TextSet(str(DATA / "arithmetic_train.jsonl")),
+        {"language": language or TextSet(str(DATA / "language_train.jsonl"))},
+        num_samples=num_samples,
+        replacement=False,
+        batch_size=batch_size,
+    )
+    identify(module, data)
+    bare(module, data)
+    pairs = [(bare(module, data), identify(module, data)) for _ in range(rounds)]
+    plain, whole = (statistics.median(times) for times in zip(*pairs, strict=True))
+    Console().print(
+        f"{module.coverage.total / 1e6:.1f} M parameters, {2 * num_samples} texts, batches of "
+        f"{batch_size}, {torch.get_num_threads()} threads: bare forward {plain:.2f} s, "
+        f"identification {whole:.2f} s, ratio {whole / plain:.3f}"
+    )
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)

@@ -1,0 +1,128 @@
+"""Loading: folders, GGUF files, dtypes, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from mathneuro.errors import InputError
+from mathneuro.loading import ModelSource, load_config, load_model, load_tokenizer, weight_hash
+from mathneuro.module import CausalLanguageModel
+
+
+def write_gguf(model: PreTrainedModel, path: Path) -> None:
+    """Write a Llama as a GGUF file of float32 numbers, without a tokenizer."""
+    config: Any = model.config
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_vocab_size(config.vocab_size)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
+    for name, tensor in model.state_dict().items():
+        if name == "lm_head.weight":
+            continue
+        array = tensor.numpy()
+        for part, count in heads.items():
+            if part in name:
+                # GGUF keeps the two halves of each rotary pair side by side.
+                halves = array.reshape(count, 2, -1, array.shape[1])
+                array = np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(array.shape)
+        stem = name.removesuffix(".weight")
+        writer.add_tensor(f"{names.get_name(stem)}.weight", array)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def logits(model: PreTrainedModel) -> torch.Tensor:
+    """Run a short text."""
+    with torch.no_grad():
+        output: torch.Tensor = model(input_ids=torch.tensor([[3, 4, 5, 6]])).logits
+    return output
+
+
+def test_a_folder_gives_the_same_model(model_folder: Path, tied_llama: PreTrainedModel) -> None:
+    """Frozen, in evaluation mode, with equal weights."""
+    model = load_model(ModelSource(str(model_folder)))
+    assert torch.equal(logits(model), logits(tied_llama))
+    assert weight_hash(model) == weight_hash(tied_llama)
+    assert not model.training
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("dtype", ["auto", "float32", "bfloat16"])
+def test_the_dtype_is_the_one_asked_for(model_folder: Path, dtype: Any) -> None:  # noqa: ANN401
+    """``auto`` is the checkpoint's."""
+    model = load_model(ModelSource(str(model_folder), dtype=dtype))
+    assert model.dtype == (torch.bfloat16 if dtype == "bfloat16" else torch.float32)
+
+
+def test_a_gguf_file_gives_the_same_model(tmp_path: Path, tied_llama: PreTrainedModel) -> None:
+    """As ordinary weights that can be edited, converted and saved."""
+    path = tmp_path / "tiny.gguf"
+    write_gguf(tied_llama, path)
+    module = CausalLanguageModel(str(path))
+    module.setup("predict")
+    module.configure_model()
+    torch.testing.assert_close(logits(module.model), logits(tied_llama))
+    assert len(module.coverage.linears) == 14
+    module.model.float().save_pretrained(tmp_path / "saved")
+    again = load_model(ModelSource(str(tmp_path / "saved")))
+    assert torch.equal(logits(again), logits(module.model))
+
+
+def test_the_attention_implementation_is_the_one_asked_for(model_folder: Path) -> None:
+    """By its name in transformers."""
+    model = load_model(ModelSource(str(model_folder), attention_implementation="eager"))
+    assert model.config._attn_implementation == "eager"
+
+
+def test_the_hash_tells_weights_apart(tied_llama: PreTrainedModel) -> None:
+    """By one bit."""
+    before = weight_hash(tied_llama)
+    with torch.no_grad():
+        tied_llama.model.norm.weight[3] += 1e-7
+    assert weight_hash(tied_llama) != before
+
+
+def test_a_folder_without_config_is_refused(tmp_path: Path) -> None:
+    """It holds no model."""
+    with pytest.raises(InputError, match=r"holds no config\.json"):
+        ModelSource(str(tmp_path))
+
+
+def test_a_hub_id_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the library's page of advice."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for load in (load_config, load_tokenizer, load_model):
+        with pytest.raises(InputError, match=r"model\.source: nobody/nothing cannot be") as error:
+            load(ModelSource("nobody/nothing"))
+        assert "\n" not in str(error.value)
+
+
+def test_a_quantised_checkpoint_is_refused(model_folder: Path) -> None:
+    """Its packed weights are no numbers."""
+    config = load_config(ModelSource(str(model_folder)))
+    config.quantization_config = {"quant_method": "fp8"}
+    config.save_pretrained(model_folder)
+    with pytest.raises(InputError, match="quantised checkpoint"):
+        load_config(ModelSource(str(model_folder)))
+
+
+def test_a_model_without_weights_is_refused(model_folder: Path) -> None:
+    """In one sentence."""
+    (model_folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="cannot be loaded"):
+        load_model(ModelSource(str(model_folder)))
