@@ -26,6 +26,6 @@ def build() -> PreTrainedTokenizerFast:
     vocabulary = {word: index for index, word in enumerate([*SPECIAL, *sorted(words)])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = split
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>"
     )

@@ -24,7 +24,8 @@ from mathneuro.trainer import MathNeuroTrainer
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-DATA = Path(__file__).parent.parent / "assets" / "data"
+ASSETS = Path(__file__).parent.parent / "assets"
+DATA, MODEL = ASSETS / "data", ASSETS / "tiny-math"
 
 
 def random_llama(parameters: int) -> "PreTrainedModel":
@@ -76,7 +77,7 @@ def identify(module: CausalLanguageModel, data: TextDataModule) -> float:
 
 
 def main(
-    source: str = str(Path(__file__).parent.parent / "assets" / "tiny-math"),
+    source: str = str(MODEL),
     random_parameters: int | None = None,
     math: TextSet | None = None,
     language: TextSet | None = None,

@@ -66,6 +66,13 @@ class TextSet:
             InputError: If a file is missing, a file has fields that only the hub knows, or the
                 columns make no sense.
         """
+        for label in ("path", "split", "columns"):
+            # A set within the calibration sets can get here with null for anything.
+            if getattr(self, label) is None:
+                raise InputError(
+                    f"{where}.{label}: got null, but it must have a value; leave it out for the "
+                    "default, or set it"
+                )
         _check_path(self.path, f"{where}.path")
         if self.held_out_path is not None:
             _check_path(self.held_out_path, f"{where}.held_out_path")
