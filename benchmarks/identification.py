@@ -107,6 +107,7 @@ def main(
         num_samples=num_samples,
         replacement=False,
         batch_size=batch_size,
+        held_out=0,
     )
     identify(module, data)
     bare(module, data)

@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from rich.console import Console
-from rich.table import Table
 from typing_extensions import override
 
 from callbacks.run import Run, running
-from mathneuro.table import table
+from mathneuro.table import plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,14 +117,8 @@ class PrintRun(Callback):
         self._line("prune" if edit.factor == 0 else "scale", f"factor {edit.factor:g}")
 
     def _table(self, run: Run) -> None:
-        both = len(run.module.scores) == 2
-        shown = Table(box=None, padding=(0, 3, 0, 0), show_edge=False)
-        for title in ("", *(("before", "after", "change") if both else ("score",)), ""):
-            shown.add_column(title, header_style="", no_wrap=True)
-        for row in table(run.module.scores):
-            columns = (row.before, row.after, row.change) if both else (row.before or row.after,)
-            shown.add_row(row.label, *columns, row.count)
-        self._console.print(shown)
+        for line in plain(run.module.scores):
+            self._console.print(line, markup=False)
 
     def _files(self, run: Run) -> None:
         folder: Path | str = run.folder

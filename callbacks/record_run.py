@@ -11,7 +11,7 @@ from mathneuro.errors import InputError
 from mathneuro.files import write_json
 from mathneuro.results import run_record
 from mathneuro.scores import Score, Scores, finite
-from mathneuro.table import markdown, table
+from mathneuro.table import markdown
 
 STEPS = {"before": 0, "after": 1}
 """TensorBoard's step of each state of the model."""
@@ -90,7 +90,7 @@ class RecordRun(Callback):
             return
         for logger in trainer.loggers:
             if isinstance(logger, TensorBoardLogger) and run.is_first:
-                page = markdown(table(run.module.scores), run.module.scores)
+                page = markdown(run.module.scores)
                 logger.experiment.add_text("summary", page)
                 scores = run.module.scores[run.module.column].rows()
                 logger.log_hyperparams(

@@ -60,18 +60,29 @@ def table(scores: Mapping[str, Scores]) -> list[Row]:
     return result
 
 
-def markdown(rows: list[Row], states: Mapping[str, Scores]) -> str:
+def cells(scores: Mapping[str, Scores]) -> list[tuple[str, ...]]:
+    """Return the table's cells, the header first; one column of scores if there is one state."""
+    rows = table(scores)
+    if len(scores) == 1:
+        return [("", "score", ""), *((r.label, r.before or r.after, r.count) for r in rows)]
+    header = ("", "before", "after", "change", "")
+    return [header, *((r.label, r.before, r.after, r.change, r.count) for r in rows)]
+
+
+def markdown(scores: Mapping[str, Scores]) -> str:
     """Write the table as Markdown, for TensorBoard."""
-    if len(states) == 1:
-        lines = ["| | score | |", "|---|---|---|"]
-        lines += [f"| {row.label} | {row.before or row.after} | {row.count} |" for row in rows]
-    else:
-        lines = ["| | before | after | change | |", "|---|---|---|---|---|"]
-        lines += [
-            f"| {row.label} | {row.before} | {row.after} | {row.change} | {row.count} |"
-            for row in rows
-        ]
-    return "\n".join(lines)
+    lines = [f"| {' | '.join(row)} |" for row in cells(scores)]
+    return "\n".join([lines[0], "|---" * (lines[0].count("|") - 1) + "|", *lines[1:]])
+
+
+def plain(scores: Mapping[str, Scores]) -> list[str]:
+    """Write the table as lines of text, for the terminal; no cell is ever cut."""
+    rows = cells(scores)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def _is_perplexity(label: str) -> bool:

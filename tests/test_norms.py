@@ -104,7 +104,7 @@ def test_what_stands_at_padding_never_counts() -> None:
     inputs = torch.randn(2, 3, 5)
     dirty = inputs.clone()
     dirty[1, 2] = float("nan")
-    padding = torch.tensor([[False, False, False], [False, False, True]])
+    padding = (torch.tensor([1]), torch.tensor([2]))
     expected = torch.stack([inputs[0].norm(dim=0), inputs[1, :2].norm(dim=0)])
     torch.testing.assert_close(text_norms(dirty, padding), expected)
 

@@ -95,7 +95,10 @@ def hold_out(
 
 def some_distinct(texts: tuple[Text, ...], number: int, seed: int, where: str) -> tuple[Text, ...]:
     """Choose so many distinct texts, or all if there are no more, in the order of their rows."""
-    distinct = list({text.text: text for text in reversed(texts)}.values())[::-1]
+    first: dict[str, Text] = {}
+    for text in texts:
+        first.setdefault(text.text, text)
+    distinct = tuple(first.values())
     random = np.random.default_rng([seed, zlib.crc32(f"{where} held out".encode())])
     chosen = sorted(random.permutation(len(distinct))[:number].tolist())
     return tuple(distinct[index] for index in chosen)

@@ -1,0 +1,143 @@
+"""Files are complete or absent."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from mathneuro.errors import InputError
+from mathneuro.files import (
+    read_tensors,
+    write_file,
+    write_json,
+    write_json_lines,
+    write_tensors,
+    write_text,
+)
+
+KIND = "mathneuro-test-1"
+
+
+def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
+    """All of them."""
+    write_text(tmp_path / "a" / "b" / "c.txt", "ä")
+    assert (tmp_path / "a" / "b" / "c.txt").read_text(encoding="utf-8") == "ä"
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    """And nothing else, not even half a file."""
+    path = tmp_path / "file.txt"
+    write_text(path, "old")
+
+    def fail(unfinished: Path) -> None:
+        unfinished.write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_file(path, fail)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_but_the_file_is_left(tmp_path: Path) -> None:
+    """Also when it is replaced."""
+    for text in ("old", "new"):
+        write_text(tmp_path / "file.txt", text)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]
+
+
+@pytest.mark.parametrize("name", ["file/in/a/file.txt", "folder"])
+def test_what_cannot_be_written_is_told(tmp_path: Path, name: str) -> None:
+    """As a mistake in the folder that was given."""
+    (tmp_path / "file").write_text("a")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=r"^folder: .* cannot be written \(.+\); give a folder"):
+        write_text(tmp_path / name, "a")
+
+
+def test_tensors_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+    """By whatever library writes them."""
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=r"^folder: .* cannot be written"):
+        write_tensors(tmp_path / "folder", {"a": torch.ones(1)}, {})
+
+
+def test_json_keeps_numbers_of_numpy_and_torch_as_numbers(tmp_path: Path) -> None:
+    """And letters of any language as they are; the rest becomes its text."""
+    value = {
+        "int": np.int64(3),
+        "float": np.float32(0.5),
+        "array": np.array([1, 2]),
+        "tensor": torch.tensor(7),
+        "path": Path("a/b"),
+        "letter": "ä",
+    }
+    write_json(tmp_path / "file.json", value)
+    text = (tmp_path / "file.json").read_text(encoding="utf-8")
+    assert json.loads(text) == {
+        "int": 3,
+        "float": 0.5,
+        "array": [1, 2],
+        "tensor": 7,
+        "path": "a/b",
+        "letter": "ä",
+    }
+    assert "ä" in text
+
+
+def test_json_lines_are_one_value_a_line(tmp_path: Path) -> None:
+    """Whatever lines a value holds."""
+    write_json_lines(tmp_path / "file.jsonl", ({"a": f"x\n{i}"} for i in range(2)))
+    lines = (tmp_path / "file.jsonl").read_text().split("\n")
+    assert [json.loads(line) for line in lines[:-1]] == [{"a": "x\n0"}, {"a": "x\n1"}]
+    assert lines[-1] == ""
+
+
+def test_tensors_come_back_as_they_were(tmp_path: Path) -> None:
+    """Views and tensors that share memory too, with the metadata."""
+    whole = torch.arange(6.0).view(2, 3)
+    tensors = {"whole": whole, "turned": whole.T, "part": whole[:, 1], "half": whole.half()}
+    metadata = {"format": KIND, "texts": {"math": 3}, "none": None}
+    write_tensors(tmp_path / "file.safetensors", tensors, metadata)
+    found, described = read_tensors(tmp_path / "file.safetensors", KIND, ("texts", "none"))
+    assert described == metadata
+    assert found.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert found[name].dtype == tensor.dtype
+        assert torch.equal(found[name], tensor)
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    """As one that does not exist."""
+    with pytest.raises(InputError, match="does not exist"):
+        read_tensors(tmp_path / "file.safetensors", KIND, ())
+
+
+@pytest.mark.parametrize("kept", [0, 4, 40, -1])
+def test_a_damaged_file_is_told(tmp_path: Path, kept: int) -> None:
+    """As when a copy ended early."""
+    path = tmp_path / "file.safetensors"
+    write_tensors(path, {"a": torch.ones(9)}, {"format": KIND})
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(InputError, match="is damaged or no safetensors file"):
+        read_tensors(path, KIND, ())
+
+
+@pytest.mark.parametrize("metadata", [{"format": "pt"}, {"format": '"mathneuro-test-0"'}, None])
+def test_a_file_of_another_kind_is_told(tmp_path: Path, metadata: dict[str, str] | None) -> None:
+    """Such as the weights of a model, whose metadata is no JSON."""
+    path = tmp_path / "file.safetensors"
+    save_file({"a": torch.ones(1)}, path, metadata=metadata)
+    with pytest.raises(InputError, match=rf"states format .*, but a whole file of format '{KIND}'"):
+        read_tensors(path, KIND, ())
+
+
+def test_a_file_that_lacks_a_field_is_told(tmp_path: Path) -> None:
+    """By the field."""
+    path = tmp_path / "file.safetensors"
+    write_tensors(path, {}, {"format": KIND, "texts": 1})
+    with pytest.raises(InputError, match="does not state its model"):
+        read_tensors(path, KIND, ("texts", "model"))
