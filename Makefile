@@ -23,7 +23,7 @@ lint: $(READY)
 	$(VENV)/bin/mypy .
 
 bench: $(READY)
-	$(RUN) benchmarks/identification.py
+	$(RUN) -m benchmarks.identification
 
 # torch comes first and alone: its pin picks the build, and nothing else may pull in another.
 $(READY): pyproject.toml constraints.txt

@@ -85,7 +85,7 @@ def draw(before: Scored, points: list[tuple[Selection, Scored]], path: Path) -> 
         panel.set_ylim(-0.03, 1.05)
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("exact match")
-    panels[0].text(PROPORTIONS[0], before["arithmetic"].value + 0.01, "before", fontsize=8)
+    panels[0].text(PROPORTIONS[0], before["arithmetic"].value + 0.03, "before", fontsize=8)
     panels[0].legend(frameon=False, loc="lower left")
     write_file(path, lambda unfinished: figure.savefig(unfinished, format="png", dpi=150))
     pyplot.close(figure)

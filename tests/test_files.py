@@ -1,6 +1,8 @@
 """Files are complete or absent."""
 
 import json
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -58,11 +60,23 @@ def test_what_cannot_be_written_is_told(tmp_path: Path, name: str) -> None:
         write_text(tmp_path / name, "a")
 
 
-def test_tensors_that_cannot_be_written_are_told(tmp_path: Path) -> None:
-    """By whatever library writes them."""
-    (tmp_path / "folder").mkdir()
+@pytest.fixture
+def _little_room() -> Iterator[None]:
+    """Let no file grow beyond a thousand bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("_little_room")
+def test_a_file_that_does_not_fit_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    """Whichever library writes it."""
     with pytest.raises(InputError, match=r"^folder: .* cannot be written"):
-        write_tensors(tmp_path / "folder", {"a": torch.ones(1)}, {})
+        write_tensors(tmp_path / "file.safetensors", {"a": torch.ones(9999)}, {})
+    with pytest.raises(InputError, match=r"^folder: .* cannot be written"):
+        write_text(tmp_path / "file.txt", "a" * 9999)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_json_keeps_numbers_of_numpy_and_torch_as_numbers(tmp_path: Path) -> None:

@@ -1,0 +1,147 @@
+"""The callbacks under a real Trainer: the model is left as it was found, whatever happens."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from callbacks import AccumulateImportance, Intervene, LMEval, SelectParameters
+from mathneuro.data import TextSet
+from mathneuro.data.module import TextDataModule
+from mathneuro.errors import InputError
+from mathneuro.loading import weight_hash
+from mathneuro.module import CausalLanguageModel
+from mathneuro.trainer import MathNeuroTrainer
+
+
+class Stop(Callback):
+    """Breaks off at the end of the second validation epoch, or in the first predict batch."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Break off while the edit is on the model."""
+        assert isinstance(pl_module, CausalLanguageModel)
+        if self.where == "validation" and pl_module.intervening:
+            assert weight_hash(pl_module.model) != pl_module.identity["weight_hash"]
+            raise RuntimeError("stop")
+
+    def on_predict_batch_start(self, *_: object, **__: object) -> None:
+        """Break off while hooks are on the model."""
+        if self.where == "predict":
+            raise RuntimeError("stop")
+
+
+def parts(
+    model_folder: Path, text_files: dict[str, Path], tmp_path: Path, *extra: Callback
+) -> tuple[MathNeuroTrainer, CausalLanguageModel, TextDataModule]:
+    """Put a run together by hand, as a user of the Python interface would."""
+    module = CausalLanguageModel(str(model_folder))
+    data = TextDataModule(
+        TextSet(str(text_files["math"])),
+        {"language": TextSet(str(text_files["language"]))},
+        num_samples=6,
+        held_out=3,
+        batch_size=2,
+    )
+    trainer = MathNeuroTrainer(
+        accelerator="cpu",
+        default_root_dir=tmp_path,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        callbacks=[AccumulateImportance(), SelectParameters(proportion=0.2), Intervene(), *extra],
+    )
+    return trainer, module, data
+
+
+def left_as_found(module: CausalLanguageModel) -> bool:
+    """Compare weights and look for hooks."""
+    hooks = any(each._forward_pre_hooks or each._forward_hooks for each in module.model.modules())
+    return not hooks and weight_hash(module.model) == module.identity["weight_hash"]
+
+
+def test_operate_leaves_the_model_as_it_was(
+    model_folder: Path, text_files: dict[str, Path], tmp_path: Path
+) -> None:
+    """Weights, hooks, evaluation mode."""
+    trainer, module, data = parts(model_folder, text_files, tmp_path, LMEval())
+    trainer.operate(module, data)
+    assert module.edit is not None
+    assert module.edit.selection.count > 0
+    assert left_as_found(module)
+    assert not module.model.training
+    assert not module.intervening
+
+
+@pytest.mark.parametrize("where", ["validation", "predict"])
+def test_an_exception_leaves_the_model_as_it_was(
+    where: str, model_folder: Path, text_files: dict[str, Path], tmp_path: Path
+) -> None:
+    """In the middle of an evaluation of the edit, or of identification."""
+    trainer, module, data = parts(model_folder, text_files, tmp_path, Stop(where))
+    with pytest.raises(RuntimeError, match="stop"):
+        trainer.operate(module, data)
+    assert left_as_found(module)
+    assert not module.intervening
+
+
+def test_every_distinct_text_goes_through_the_model_once(
+    model_folder: Path, text_files: dict[str, Path], tmp_path: Path
+) -> None:
+    """A text that was drawn twice is one forward pass and counts twice."""
+    trainer, module, data = parts(model_folder, text_files, tmp_path)
+    seen: list[tuple[int, ...]] = []
+    module.configure_model()
+    decoder = module.model.get_decoder()
+    decoder.register_forward_pre_hook(
+        lambda _module, _args, keywords: seen.extend(
+            tuple(ids[mask == 1].tolist())
+            for ids, mask in zip(keywords["input_ids"], keywords["attention_mask"], strict=True)
+        ),
+        with_kwargs=True,
+    )
+    trainer.predict(module, data)
+    assert module.importance is not None
+    distinct = [each["distinct_texts"] for each in module.importance.data.values()]
+    assert (
+        len(seen) == len(set(seen)) == sum(distinct) < sum(module.importance.texts.values()) == 12
+    )
+
+
+def test_other_modules_are_refused(tmp_path: Path) -> None:
+    """A callback says what it works with."""
+    with pytest.raises(TypeError, match="Expected a CausalLanguageModel and a TextDataModule"):
+        Intervene().on_validation_start(Trainer(logger=False), LightningModule())
+
+
+def test_limits_that_leave_out_texts_are_refused(
+    model_folder: Path, text_files: dict[str, Path], tmp_path: Path
+) -> None:
+    """One batch is no data set."""
+    trainer, module, data = parts(model_folder, text_files, tmp_path)
+    trainer.limit_predict_batches = 1
+    with pytest.raises(InputError, match="limit_predict_batches"):
+        trainer.predict(module, data)
+
+
+def test_perplexity_is_that_of_the_model(
+    model_folder: Path, text_files: dict[str, Path], tmp_path: Path
+) -> None:
+    """Against transformers' own loss, one text at a time."""
+    trainer, module, data = parts(model_folder, text_files, tmp_path)
+    trainer.validate(module, data)
+    for found, texts in zip(module.perplexity(), data.tokenized.values(), strict=True):
+        losses, tokens = 0.0, 0
+        for text in texts.held_out:
+            ids = torch.tensor([text.tokens])
+            count = ids.shape[1] - 1
+            with torch.no_grad():
+                losses += float(module.model(input_ids=ids, labels=ids).loss) * count
+            tokens += count
+        assert found["perplexity"] == pytest.approx(math.exp(losses / tokens), rel=1e-5)
+        assert found["texts"] == 3

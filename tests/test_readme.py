@@ -1,0 +1,70 @@
+"""Every command and every piece of code in the README runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mathneuro.data import TextSet
+from tests.commands import run
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(kind: str) -> list[str]:
+    """Return the fenced blocks of one kind."""
+    return re.findall(rf"```{kind}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def commands() -> list[list[str]]:
+    """Return all commands, word by word, without comments."""
+    lines = [line.partition("#")[0] for block in blocks("console") for line in block.splitlines()]
+    return [line.split() for line in lines if line.strip()]
+
+
+def test_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On few questions; what needs a GPU is parsed in the test of configs."""
+    for name in ("assets", "configs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    mine = [words[2:] for words in commands() if words[:2] == ["python", "main.py"]]
+    local = [words for words in mine if not any("llama" in word for word in words)]
+    assert len(local) >= 5
+    for name, *arguments in local:
+        run(monkeypatch, name, [*arguments, "--lm_eval.limit=10", "--data.held_out=5"])
+    for folder in re.findall(r"--folder (\S+)", README):
+        assert (tmp_path / folder / "results.json").exists()
+
+
+def test_make_targets_exist() -> None:
+    """Each that the README names."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = {words[1] for words in commands() if words[0] == "make"}
+    assert {"quickstart", "test", "test-slow", "bench"} <= named <= targets
+
+
+def test_python_code_runs() -> None:
+    """As it stands."""
+    assert blocks("python")
+    for code in blocks("python"):
+        exec(compile(code, "README.md", "exec"), {})
+
+
+def test_the_config_that_is_shown_holds_real_fields() -> None:
+    """Of sets of texts, which the parser checks last."""
+    shown = yaml.safe_load(blocks("yaml")[0])
+    for fields in (shown["data"]["math"], *shown["data"]["calibration"].values()):
+        assert TextSet(**fields).columns
+
+
+def test_files_that_are_linked_exist() -> None:
+    """Pictures and pages."""
+    for link in re.findall(r"\]\(([^)#]+)\)", README):
+        assert link.startswith("http") or (ROOT / link).exists(), link
+
+
+def test_no_place_is_left_to_fill_in() -> None:
+    """No capitals stand where a number should."""
+    assert not re.findall(r"\b[A-Z0-9]+_[A-Z_]+\b", README)
