@@ -74,4 +74,5 @@ class SelectParameters(Callback):
             proportion=self.proportion,
             calibration=self.calibration,
             seed=self.seed,
+            progress=True,
         )

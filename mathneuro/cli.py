@@ -8,7 +8,12 @@ from jsonargparse import ArgumentParser
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import ProgressBar
-from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
+from lightning.pytorch.cli import (
+    ArgsType,
+    LightningArgumentParser,
+    LightningCLI,
+    SaveConfigCallback,
+)
 from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
@@ -16,6 +21,10 @@ from mathneuro.errors import InputError
 from mathneuro.messages import shorten
 from mathneuro.module import CausalLanguageModel
 from mathneuro.trainer import MathNeuroTrainer
+
+DESCRIPTION = """Find the parameters of a language model that matter for math and not for ordinary
+language, prune or scale them, and measure what that did. Start with:
+python main.py operate --config configs/quickstart.yaml"""
 
 
 class Parser(LightningArgumentParser):
@@ -69,7 +78,7 @@ class CommandLine(LightningCLI):
             },
             seed_everything_default=0,
             parser_class=Parser,
-            parser_kwargs={"description": __doc__},
+            parser_kwargs={"description": DESCRIPTION},
             auto_configure_optimizers=False,
             load_from_checkpoint_support=False,
             args=arguments,
@@ -88,6 +97,16 @@ class CommandLine(LightningCLI):
     def subcommands() -> dict[str, set[str]]:
         """Return the commands and the arguments that do not come from the command line."""
         return {name: {"model", "datamodule"} for name in ("operate", "predict", "validate")}
+
+    @override
+    def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
+        """Parse, and refuse a config that holds no text."""
+        try:
+            super().parse_arguments(parser, args)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"--config: the file holds no text ({error.reason}); give a YAML file"
+            ) from error
 
     @override
     def instantiate_trainer(self, **keywords: Any) -> Trainer:

@@ -56,3 +56,16 @@ def check_head(model: "PreTrainedModel") -> None:
             f"model: the head of {type(model).__name__} does not read the decoder's output as it "
             "is, so its importance cannot be measured; this kind of model is not supported"
         )
+
+
+def position_table(model: "PreTrainedModel") -> int | None:
+    """Return how many positions a model has learned; None if it computes them.
+
+    A table of positions is an embedding of one row for each, besides the rows that some families
+    keep before the first.
+    """
+    length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and ("position" in name or name.endswith("wpe")):
+            return length
+    return None

@@ -150,7 +150,9 @@ class Edit:
             InputError: If the file is missing, damaged or of another kind, or holds positions
                 outside of its weights.
         """
-        tensors, metadata = read_tensors(path, FORMAT, ("factor", "shapes", "origin", "model"))
+        tensors, metadata = read_tensors(
+            path, FORMAT, ("factor", "shapes", "origin", "model"), "edit"
+        )
         shapes = {name: tuple(shape) for name, shape in metadata["shapes"].items()}
         for name, positions in tensors.items():
             valid = name in shapes and positions.dim() == 1 and not positions.is_floating_point()

@@ -12,6 +12,7 @@ from lightning.pytorch import seed_everything
 from lightning.pytorch.utilities.seed import isolate_rng
 
 from mathneuro.errors import InputError
+from mathneuro.hub import offline_if_unreachable
 from mathneuro.scores import Score, finite
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def load_tasks(settings: EvaluationSettings) -> dict[str, Any]:
                 + (f"; did you mean {' or '.join(close)}?" if close else "")
                 + " (`lm-eval ls tasks` lists those of lm-eval, task_folders adds your own)"
             )
-    with isolate_rng(), quiet():
+    with isolate_rng(), quiet(), offline_if_unreachable():
         try:
             loaded = manager.load(list(settings.tasks))
         except Exception as error:

@@ -1,6 +1,7 @@
 """Files that are complete or absent: written beside their target, then renamed."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -46,19 +47,36 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:  # noqa: ANN401
-    """Create or replace a JSON file in one step; what JSON does not know becomes its text."""
-    write_text(path, json.dumps(value, indent=2, default=_plain, ensure_ascii=False) + "\n")
+    """Create or replace a JSON file in one step; see `to_json`."""
+    write_text(path, to_json(value, indent=2) + "\n")
 
 
 def write_json_lines(path: Path, rows: Iterable[Any]) -> None:
-    """Create or replace a file with one JSON value a line in one step."""
-    lines = [json.dumps(row, default=_plain, ensure_ascii=False) for row in rows]
-    write_text(path, "".join(f"{line}\n" for line in lines))
+    """Create or replace a file with one JSON value a line in one step; see `to_json`."""
+    write_text(path, "".join(f"{to_json(row)}\n" for row in rows))
+
+
+def to_json(value: Any, indent: int | None = None) -> str:  # noqa: ANN401
+    """Write a value as JSON: NaN and infinities become null, what JSON does not know its text.
+
+    Example:
+        >>> to_json({"a": [float("nan"), 1.5], "b": Path("c")})
+        '{"a": [null, 1.5], "b": "c"}'
+    """
+    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401
-    """Return numbers of numpy and torch as numbers, anything else as its text."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    """Return the parts of a value as JSON knows them."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(each) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    return _plain(value.tolist()) if hasattr(value, "tolist") else str(value)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> None:
@@ -85,7 +103,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 
 
 def read_tensors(
-    path: Path, kind: str, fields: Iterable[str]
+    path: Path, kind: str, fields: Iterable[str], option: str
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read a safetensors file that `write_tensors` made.
 
@@ -93,6 +111,7 @@ def read_tensors(
         path: The file.
         kind: What its metadata must state as ``format``.
         fields: What its metadata must hold besides.
+        option: The option that gave the path, for messages.
 
     Returns:
         The tensors and the metadata, both by name.
@@ -103,15 +122,15 @@ def read_tensors(
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise InputError(f"file: {path} does not exist; give the path of a {kind} file")
+        raise InputError(f"{option}: {path} does not exist; give the path of a {kind} file")
     try:
         with safe_open(path, framework="pt") as opened:
             metadata = {name: _value(text) for name, text in (opened.metadata() or {}).items()}
-            _check_metadata(path, metadata, kind, fields)
+            _check_metadata(f"{option}: {path}", metadata, kind, fields)
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise InputError(
-            f"file: {path} is damaged or no safetensors file ({error}); make it again"
+            f"{option}: {path} is damaged or no safetensors file ({error}); make it again"
         ) from error
     return tensors, metadata
 
@@ -125,7 +144,7 @@ def _value(text: str) -> Any:  # noqa: ANN401
 
 
 def _check_metadata(
-    path: Path, metadata: Mapping[str, Any], kind: str, fields: Iterable[str]
+    where: str, metadata: Mapping[str, Any], kind: str, fields: Iterable[str]
 ) -> None:
     """Refuse a file of another kind, before its tensors are read."""
     missing = [name for name in fields if name not in metadata]
@@ -134,6 +153,6 @@ def _check_metadata(
         found = f"does not state its {missing[0]}"
     if metadata.get("format") != kind or missing:
         raise InputError(
-            f"file: {path} {found}, but a whole file of format {kind!r} was expected; give a file "
+            f"{where} {found}, but a whole file of format {kind!r} was expected; give a file "
             "that this version of MathNeuro wrote"
         )

@@ -83,14 +83,16 @@ class Importance:
         Raises:
             InputError: If the file is missing, damaged or of another kind.
         """
-        tensors, metadata = read_tensors(path, FORMAT, ("texts", "model", "data"))
+        tensors, metadata = read_tensors(
+            path, FORMAT, ("texts", "model", "data"), "importance.file"
+        )
         sets: dict[str, dict[str, Tensor]] = {name: {} for name in metadata["texts"]}
         for key, vector in tensors.items():
             name, _, weight = key.partition("/")
             valid = name in sets and vector.dim() == 1 and vector.dtype == torch.float64
             if not valid or not bool((torch.isfinite(vector) & (vector >= 0)).all()):
                 raise InputError(
-                    f"importance file: {path} holds {key} with values that are not importance; "
+                    f"importance.file: {path} holds {key} with values that are not importance; "
                     "make the file again with the `predict` command"
                 )
             sets[name][weight] = vector
@@ -109,7 +111,7 @@ class Importance:
         """
         if self.model.get("weight_hash") != weight_hash:
             raise InputError(
-                f"importance file: {path} was made for {self.model.get('source')} with weights "
+                f"importance.file: {path} was made for {self.model.get('source')} with weights "
                 f"{self.model.get('weight_hash')}, but the loaded model has {weight_hash}; load "
                 "that model in the same dtype, or make the file again with `predict`"
             )
@@ -117,6 +119,6 @@ class Importance:
         for name, vectors in self.sets.items():
             if {weight: list(vector.shape) for weight, vector in vectors.items()} != widths:
                 raise InputError(
-                    f"importance file: the weights of set {name} in {path} are not those that "
+                    f"importance.file: the weights of set {name} in {path} are not those that "
                     "take part in the loaded model; make the file again with `predict`"
                 )

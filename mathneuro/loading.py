@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 from mathneuro.errors import InputError
+from mathneuro.hub import offline_if_unreachable
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -164,7 +166,8 @@ def weight_hash(model: nn.Module) -> str:
 def _load(function: Any, name: str, keywords: dict[str, Any]) -> Any:  # noqa: ANN401
     """Call a ``from_pretrained`` and turn its refusals into one sentence."""
     try:
-        return function(name, **keywords)
+        with nullcontext() if Path(name).exists() else offline_if_unreachable():
+            return function(name, **keywords)
     except (OSError, ValueError, ImportError, KeyError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(

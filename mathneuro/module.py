@@ -7,8 +7,10 @@ from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 from typing_extensions import override
 
-from mathneuro.decoder import run_decoder
+from mathneuro.data.module import TextDataModule
+from mathneuro.decoder import position_table, run_decoder
 from mathneuro.edit import Edit
+from mathneuro.errors import InputError
 from mathneuro.importance import Identification, Importance
 from mathneuro.layers import Coverage, find_linear_weights
 from mathneuro.loading import (
@@ -94,6 +96,9 @@ class CausalLanguageModel(LightningModule):
         return {
             "source": self.source.path,
             "revision": self.source.revision,
+            "gguf_file": self.source.gguf_file,
+            "tokenizer": self.source.tokenizer,
+            "attention_implementation": self.model.config._attn_implementation,
             "model_type": self.config.model_type,
             "dtype": str(self.model.dtype).removeprefix("torch."),
             "parameters": self.coverage.total,
@@ -129,6 +134,28 @@ class CausalLanguageModel(LightningModule):
         if "model" not in self._modules:
             self.model = load_model(self.source)
             _ = self.coverage, self.identity
+
+    @override
+    def on_validation_start(self) -> None:
+        """Refuse texts that the model has no positions for."""
+        self._check_lengths()
+
+    @override
+    def on_predict_start(self) -> None:
+        """Refuse texts that the model has no positions for."""
+        self._check_lengths()
+
+    def _check_lengths(self) -> None:
+        data = getattr(self.trainer, "datamodule", None)
+        table = position_table(self.model)
+        if isinstance(data, TextDataModule) and table is not None:
+            longest = data.longest()
+            if len(longest.tokens) > table:
+                raise InputError(
+                    f"data.max_length: got {data.max_length}, but {longest.name} has "
+                    f"{len(longest.tokens)} tokens and the model positions for {table}; set it to "
+                    f"{table} or less"
+                )
 
     @override
     def predict_step(self, batch: "Batch", batch_idx: int, dataloader_idx: int = 0) -> Tensor:

@@ -116,7 +116,7 @@ def test_tensors_come_back_as_they_were(tmp_path: Path) -> None:
     tensors = {"whole": whole, "turned": whole.T, "part": whole[:, 1], "half": whole.half()}
     metadata = {"format": KIND, "texts": {"math": 3}, "none": None}
     write_tensors(tmp_path / "file.safetensors", tensors, metadata)
-    found, described = read_tensors(tmp_path / "file.safetensors", KIND, ("texts", "none"))
+    found, described = read_tensors(tmp_path / "file.safetensors", KIND, ("texts", "none"), "edit")
     assert described == metadata
     assert found.keys() == tensors.keys()
     for name, tensor in tensors.items():
@@ -127,7 +127,7 @@ def test_tensors_come_back_as_they_were(tmp_path: Path) -> None:
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     """As one that does not exist."""
     with pytest.raises(InputError, match="does not exist"):
-        read_tensors(tmp_path / "file.safetensors", KIND, ())
+        read_tensors(tmp_path / "file.safetensors", KIND, (), "edit")
 
 
 @pytest.mark.parametrize("kept", [0, 4, 40, -1])
@@ -137,7 +137,7 @@ def test_a_damaged_file_is_told(tmp_path: Path, kept: int) -> None:
     write_tensors(path, {"a": torch.ones(9)}, {"format": KIND})
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(InputError, match="is damaged or no safetensors file"):
-        read_tensors(path, KIND, ())
+        read_tensors(path, KIND, (), "edit")
 
 
 @pytest.mark.parametrize("metadata", [{"format": "pt"}, {"format": '"mathneuro-test-0"'}, None])
@@ -146,7 +146,7 @@ def test_a_file_of_another_kind_is_told(tmp_path: Path, metadata: dict[str, str]
     path = tmp_path / "file.safetensors"
     save_file({"a": torch.ones(1)}, path, metadata=metadata)
     with pytest.raises(InputError, match=rf"states format .*, but a whole file of format '{KIND}'"):
-        read_tensors(path, KIND, ())
+        read_tensors(path, KIND, (), "edit")
 
 
 def test_a_file_that_lacks_a_field_is_told(tmp_path: Path) -> None:
@@ -154,4 +154,4 @@ def test_a_file_that_lacks_a_field_is_told(tmp_path: Path) -> None:
     path = tmp_path / "file.safetensors"
     write_tensors(path, {}, {"format": KIND, "texts": 1})
     with pytest.raises(InputError, match="does not state its model"):
-        read_tensors(path, KIND, ("texts", "model"))
+        read_tensors(path, KIND, ("texts", "model"), "edit")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import LlamaForCausalLM, LlamaModel, T5Config
+from transformers import LlamaForCausalLM, LlamaModel, OPTConfig, OPTForCausalLM, T5Config
 
 from mathneuro.importance import Importance
 from tests.commands import refused, run
@@ -164,3 +164,20 @@ def test_activations_that_are_not_finite_stop_the_run(
     assert "the input of model.layers.0.self_attn.q_proj holds NaN or Inf for row" in error
     assert "data." in error
     assert not (tmp_path / "run" / "importance.safetensors").exists()
+
+
+@pytest.mark.usefixtures("_no_forward")
+def test_texts_beyond_learned_positions_are_refused(
+    arguments: list[str],
+    model_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A table of positions has an end; before its embedding would fail."""
+    config = OPTConfig(
+        vocab_size=25, hidden_size=16, ffn_dim=24, num_hidden_layers=1, num_attention_heads=2,
+        max_position_embeddings=8, word_embed_proj_dim=16, pad_token_id=0,
+    )  # fmt: skip
+    OPTForCausalLM(config).save_pretrained(model_folder)
+    error = refused(monkeypatch, capsys, "predict", arguments)
+    assert "tokens and the model positions for 8; set it to 8 or less" in error

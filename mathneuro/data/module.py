@@ -150,6 +150,13 @@ class TextDataModule(LightningDataModule):
                 )
         return notes
 
+    def longest(self) -> TokenizedText:
+        """Return the longest text of all sets, in tokens."""
+        texts = [
+            text for each in self.tokenized.values() for text in each.identification + each.held_out
+        ]
+        return max(texts, key=lambda text: len(text.tokens))
+
     def fingerprints(self) -> dict[str, dict[str, Any]]:
         """Return, by set, all that is needed to draw the same texts again."""
         result = {}

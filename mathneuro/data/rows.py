@@ -5,20 +5,19 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mathneuro.data.spec import TextSet, is_file
 from mathneuro.errors import InputError
+from mathneuro.hub import offline_if_unreachable
 
 Row = Mapping[str, Any]
 
 LONGEST_CELL = 2**31 - 1
 """Characters; Python's own limit is shorter than some texts."""
-
-REACH_SECONDS = 5
-"""How long the hub may take to answer at all."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -114,7 +113,7 @@ def _past_space(text: str, position: int) -> int:
 
 
 def _read_parquet(path: Path, spec: TextSet) -> Rows:
-    import pyarrow  # type: ignore[import-untyped]
+    import pyarrow
     from pyarrow import parquet
 
     try:
@@ -139,13 +138,12 @@ def _load_from_hub(spec: TextSet, label: str) -> Rows:
     datasets.disable_progress_bars()
     # What goes wrong is told by the exception; the log tells it a second time.
     datasets.logging.set_verbosity(datasets.logging.CRITICAL)
-    is_offline = datasets.config.HF_HUB_OFFLINE
+    is_local = Path(spec.path).exists()
     try:
-        # A data set that is in the cache needs no hub; any other ends at once.
-        datasets.config.HF_HUB_OFFLINE = is_offline or not _hub_answers(spec.path)
-        loaded = datasets.load_dataset(
-            spec.path, name=spec.name, split=spec.split, revision=spec.revision
-        )
+        with nullcontext() if is_local else offline_if_unreachable():
+            loaded = datasets.load_dataset(
+                spec.path, name=spec.name, split=spec.split, revision=spec.revision
+            )
     # Whatever the hub, the network or a foreign file can raise.
     except Exception as error:
         reason = _first_line(error)
@@ -155,23 +153,8 @@ def _load_from_hub(spec: TextSet, label: str) -> Rows:
             f"{label}: {spec.path} cannot be loaded ({reason}); give an existing CSV, JSONL or "
             "Parquet file, or the id, name and split of a data set on the hub"
         ) from error
-    finally:
-        datasets.config.HF_HUB_OFFLINE = is_offline
     columns = list(loaded.column_names)
     return Rows(columns, loaded.select_columns(_needed(spec, columns)))
-
-
-def _hub_answers(path: str) -> bool:
-    """Tell whether the hub can be reached; its own client tries that for half a minute."""
-    from huggingface_hub import constants, get_session
-
-    if Path(path).exists():
-        return True
-    try:
-        get_session().head(constants.ENDPOINT, timeout=REACH_SECONDS)
-    except Exception:
-        return False
-    return True
 
 
 def _needed(spec: TextSet, columns: list[str]) -> list[str]:

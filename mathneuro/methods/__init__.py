@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from torch import nn
+from tqdm import tqdm
 
 from mathneuro.errors import InputError
 from mathneuro.importance import Importance
@@ -29,6 +30,7 @@ def select(
     calibration: Sequence[str] | None = None,
     math: str = "math",
     seed: int = 0,
+    progress: bool = False,
 ) -> Selection:
     """Select parameters of every weight that takes part.
 
@@ -40,6 +42,7 @@ def select(
         calibration: Which calibration sets are removed. None: all that were measured.
         math: Name of the math set.
         seed: Seed of methods that draw.
+        progress: Whether a bar is shown if it takes longer than two seconds.
 
     Returns:
         The selected positions, weight by weight.
@@ -62,7 +65,10 @@ def select(
             "none; give one under data.calibration, or use the method wanda"
         )
     positions = {}
-    for name, linear in linears.items():
+    bar = tqdm(
+        linears.items(), "Selecting", disable=None if progress else True, delay=2, leave=False
+    )
+    for name, linear in bar:
         candidates = Candidates(
             name=name,
             weight=linear.weight,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import datasets
 import huggingface_hub
-import pyarrow  # type: ignore[import-untyped]
+import pyarrow
 import pytest
 from pyarrow import parquet
 
