@@ -70,7 +70,7 @@ class RecordRun(Callback):
         """Write the scores of this state of the model."""
         run = running(trainer, pl_module)
         scores = run.module.scores.setdefault(run.module.column, Scores())
-        names = run.data.names
+        names = [name for name, texts in run.data.tokenized.items() if texts.held_out]
         for name, measured in zip(names, run.module.perplexity(), strict=True):
             scores.perplexity[name] = Score(
                 measured["perplexity"], finite(measured["standard_error"]), int(measured["texts"])

@@ -175,6 +175,8 @@ class CausalLanguageModel(LightningModule):
     @override
     def validation_step(self, batch: "Batch", batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add the texts of a batch to the perplexity of their set."""
+        if not batch:
+            return
         output = self.model(
             input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False
         )
@@ -182,8 +184,9 @@ class CausalLanguageModel(LightningModule):
         self.perplexities[dataloader_idx].update(losses, batch["attention_mask"][:, 1:])
 
     def perplexity(self) -> list[dict[str, float]]:
-        """Return what the validation epoch measured, one dictionary a set."""
+        """Return what the validation epoch measured: one dictionary a set, none without texts."""
         return [
             {name: float(value) for name, value in metric.compute().items()}
             for metric in self.perplexities
+            if metric.texts
         ]

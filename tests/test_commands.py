@@ -191,3 +191,15 @@ def test_help_says_what_each_command_does(
     output = " ".join(capsys.readouterr().out.split())
     for sentence in ("the main job", "Identify only", "Evaluate only"):
         assert sentence in output
+
+
+def test_without_held_out_texts_tasks_are_still_evaluated(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every row can be used for identification; there is no perplexity then."""
+    run(monkeypatch, "operate", [*arguments, "--data.held_out=0", "--data.num_samples=null"])
+    found = results(tmp_path / "run")
+    assert found["identification"]["texts"] == {"math": 12, "language": 12}
+    for scores in found["scores"].values():
+        assert scores["perplexity"] == {}
+        assert set(scores["tasks"]) == {"tiny_generate", "tiny_choose"}

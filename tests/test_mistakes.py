@@ -19,7 +19,6 @@ MISTAKES = [
     ("operate", ["--data.num_samples=0"], "data.num_samples: got 0"),
     ("operate", ["--data.replacement=false", "--data.num_samples=99"], "has 9 texts to draw from"),
     ("operate", ["--data.held_out=50"], "data.held_out: got 50"),
-    ("operate", ["--data.held_out=0"], "data.held_out: got 0"),
     ("operate", ["--data.math.path=nowhere.csv"], "data.math.path: the file nowhere.csv does not"),
     ("operate", ["--data.math.columns=[text]"], "has no column 'text'"),
     ("operate", ["--data.math.chat_template=true"], "the tokenizer has no chat template"),

@@ -54,6 +54,7 @@ class TextDataModule(LightningDataModule):
         batch_size: Texts a forward pass; it changes the speed, not the result.
         max_length: Cut texts to so many tokens. null: never cut.
         held_out: Texts of each set that identification never uses; perplexity is measured on them.
+            0: none is held out, and no perplexity is measured.
     """
 
     def __init__(
@@ -121,6 +122,10 @@ class TextDataModule(LightningDataModule):
     @override
     def val_dataloader(self) -> list[DataLoader[Batch]]:
         """Return one loader of held-out texts a set, in the order of `names`."""
+        if self.number_held_out == 0:
+            # Without any batch, Lightning would skip the epoch and with it the evaluation of tasks.
+            empty: list[Batch] = [{}]
+            return [DataLoader(empty, batch_size=None)]  # type: ignore[arg-type]
         return [self._loader(texts.held_out) for texts in self.tokenized.values()]
 
     def notes(self, context_length: int | None) -> list[str]:
@@ -202,14 +207,9 @@ class TextDataModule(LightningDataModule):
             spec.check(self.where(name))
 
     def _check_held_out(self) -> None:
-        """Refuse sets without a held-out token to predict."""
+        """Refuse held-out texts without a token to predict."""
         for name, texts in self.tokenized.items():
-            if not texts.held_out:
-                raise InputError(
-                    f"data.held_out: got 0, but at least one text of {self.where(name)} is needed "
-                    "to measure perplexity; hold out some texts"
-                )
-            if all(len(text.tokens) == 1 for text in texts.held_out):
+            if texts.held_out and all(len(text.tokens) == 1 for text in texts.held_out):
                 raise InputError(
                     f"{self.where(name)}: each held-out text is one token long, but perplexity "
                     "needs two or more; raise data.max_length, or use longer texts"

@@ -226,14 +226,13 @@ def test_too_many_held_out_texts_are_refused(math_file: str) -> None:
         _ = make_data(math_file, held_out=30).drawn
 
 
-def test_perplexity_needs_held_out_texts_and_identification_does_not(
+def test_without_held_out_texts_validation_has_one_empty_batch(
     math_file: str, plain_folder: Path
 ) -> None:
-    """It is told when the run begins, not at its first loader."""
+    """So that the epoch, in which tasks are evaluated, still takes place."""
     data = make_data(math_file, held_out=0)
-    set_up(data, plain_folder)
-    with pytest.raises(InputError, match=r"^data\.held_out: got 0, but at least one text of data"):
-        set_up(data, plain_folder, ["validate"])
+    set_up(data, plain_folder, ["validate"])
+    assert [list(loader) for loader in data.val_dataloader()] == [[{}]]
 
 
 def test_perplexity_needs_a_token_to_predict(math_file: str, plain_folder: Path) -> None:
