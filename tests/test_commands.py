@@ -171,6 +171,17 @@ def test_print_config_gives_a_config_that_runs(
     assert (tmp_path / "run" / "importance.safetensors").exists()
 
 
+def test_one_text_is_enough(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing selected changes nothing."""
+    changes = ["--data.num_samples=1", "--selection.proportion=1e-6", "--lm_eval.tasks=[]"]
+    run(monkeypatch, "operate", [*arguments, *changes])
+    found = results(tmp_path / "run")
+    assert found["selection"]["parameters"] == 0
+    assert found["scores"]["before"] == found["scores"]["after"]
+
+
 def test_bfloat16_models_run(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -153,6 +153,23 @@ def test_few_shot_examples_depend_on_the_seed_alone(
     assert prompts[0] == prompts[1] != prompts[2]
 
 
+def test_greedy_answers_ignore_the_models_own_sampling(
+    task_folder: Path, tied_llama: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    """A generation config that samples does not make two greedy runs differ."""
+    chosen = settings(task_folder)
+    tasks, live = load_tasks(chosen), LiveModel(tied_llama, tokenizer, 4)
+    plain = evaluate(live, tasks, chosen)
+    assert tied_llama.generation_config is not None
+    tied_llama.generation_config.do_sample = True
+    tied_llama.generation_config.temperature = 5.0
+    sampling = evaluate(live, tasks, chosen)
+    answers = [
+        [sample["resps"] for sample in each.samples["tiny_generate"]] for each in (plain, sampling)
+    ]
+    assert answers[0] == answers[1]
+
+
 def test_a_task_that_does_not_exist_is_one_sentence(task_folder: Path) -> None:
     """With a guess at what was meant."""
     with pytest.raises(InputError, match=r"no task 'tiny_generat'; did you mean .*tiny_generate"):

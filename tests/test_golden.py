@@ -33,7 +33,7 @@ def shuffled(source: Path, target: Path, seed: int) -> Path:
 
 
 def measure(
-    name: str, folder: Path, batch_size: int, side: str, seed: int | None
+    name: str, folder: Path, batch_size: int, side: str, pad: str | None, seed: int | None
 ) -> tuple[Importance, CausalLanguageModel]:
     """Measure importance with a real Trainer over every row of the two files."""
     files = {each: GOLDEN / f"{each}.csv" for each in ("math", "calibration")}
@@ -41,6 +41,7 @@ def measure(
         files = {each: shuffled(file, folder / file.name, seed) for each, file in files.items()}
     module = CausalLanguageModel(str(GOLDEN / name))
     module.tokenizer.padding_side = side
+    module.tokenizer.pad_token = pad
     data = TextDataModule(
         TextSet(str(files["math"])),
         {"calibration": TextSet(str(files["calibration"]))},
@@ -62,13 +63,14 @@ def measure(
 
 @pytest.mark.parametrize("name", ["llama-tied", "phi"])
 @pytest.mark.parametrize(
-    ("batch_size", "side", "seed"), [(1, "right", None), (5, "left", 1), (24, "right", 2)]
+    ("batch_size", "side", "pad", "seed"),
+    [(1, "right", "<pad>", None), (5, "left", "<eos>", 1), (24, "right", None, 2)],
 )
 def test_masks_equal_the_golden_ones(
-    name: str, batch_size: int, side: str, seed: int | None, tmp_path: Path
+    name: str, batch_size: int, side: str, pad: str | None, seed: int | None, tmp_path: Path
 ) -> None:
-    """Whatever the batch size, the tokenizer's padding side and the order of the texts."""
-    importance, module = measure(name, tmp_path, batch_size, side, seed)
+    """Whatever the batch size, the order of the texts, the tokenizer's padding side and token."""
+    importance, module = measure(name, tmp_path, batch_size, side, pad, seed)
     with safe_open(GOLDEN / name / "expected_masks.safetensors", framework="pt") as expected:
         keys = set(expected.keys())
         for method in ("mathneuro", "wanda"):
