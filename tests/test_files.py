@@ -3,6 +3,7 @@
 import json
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -60,21 +61,22 @@ def test_what_cannot_be_written_is_told(tmp_path: Path, name: str) -> None:
         write_text(tmp_path / name, "a")
 
 
-@pytest.fixture
-def _little_room() -> Iterator[None]:
-    """Let no file grow beyond a thousand bytes."""
+@contextmanager
+def little_room() -> Iterator[None]:
+    """Let no file grow beyond a thousand bytes in this block, the test's own output included."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.usefixtures("_little_room")
 def test_a_file_that_does_not_fit_is_told_and_leaves_nothing(tmp_path: Path) -> None:
     """Whichever library writes it."""
-    with pytest.raises(InputError, match=r"^folder: .* cannot be written"):
+    with little_room(), pytest.raises(InputError, match=r"^folder: .* cannot be written"):
         write_tensors(tmp_path / "file.safetensors", {"a": torch.ones(9999)}, {})
-    with pytest.raises(InputError, match=r"^folder: .* cannot be written"):
+    with little_room(), pytest.raises(InputError, match=r"^folder: .* cannot be written"):
         write_text(tmp_path / "file.txt", "a" * 9999)
     assert list(tmp_path.iterdir()) == []
 
