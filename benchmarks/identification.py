@@ -52,7 +52,7 @@ def bare(module: CausalLanguageModel, data: TextDataModule) -> float:
     """Time a plain loop over all batches, in seconds."""
     batches = [batch for loader in data.predict_dataloader() for batch in loader]
     start = time.perf_counter()
-    with torch.inference_mode():
+    with torch.no_grad():
         for batch in batches:
             run_decoder(module.model, batch["input_ids"], batch["attention_mask"])
     if module.device.type == "cuda":
@@ -69,6 +69,7 @@ def identify(module: CausalLanguageModel, data: TextDataModule) -> float:
         enable_progress_bar=False,
         enable_model_summary=False,
         enable_checkpointing=False,
+        inference_mode=False,
     )
     trainer.predict(module, datamodule=data)
     if module.identification is None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from callbacks.run import Run, running
-from mathneuro.decoder import check_head
+from mathneuro.decoder import check_model
 from mathneuro.errors import InputError
 from mathneuro.importance import Identification, Importance
 from mathneuro.norms import InputNorms
@@ -32,6 +32,7 @@ class AccumulateImportance(Callback):
         self.file = file
         self._forward_passes = 0
         self._start = 0.0
+        self._probed = False
         self._loaded: Importance | None = None
         self._norms: dict[str, InputNorms] = {}
         self._recording = ExitStack()
@@ -49,6 +50,7 @@ class AccumulateImportance(Callback):
                 "it, or run `operate`"
             )
         self._loaded = Importance.load(self.file)
+        run.data.check_held_out(self._loaded.data, "importance.file")
 
     @override
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -62,11 +64,17 @@ class AccumulateImportance(Callback):
         run.module.identification = Identification(0, 0.0, self.file)
 
     @override
+    def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Make sure that importance can be measured, once all else is checked."""
+        run = running(trainer, pl_module)
+        if run.command == "operate" and run.module.importance is None:
+            self._probe(run)
+
+    @override
     def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start anew."""
         run = running(trainer, pl_module)
-        if run.module.head_weight is not None:
-            check_head(run.module.model)
+        self._probe(run)
         self._norms = {name: InputNorms(run.module.coverage.linears) for name in run.data.names}
         self._forward_passes = 0
         self._start = time.perf_counter()
@@ -133,6 +141,12 @@ class AccumulateImportance(Callback):
             seconds=time.perf_counter() - self._start,
         )
         self._norms = {}
+
+    def _probe(self, run: Run) -> None:
+        """Find out, once and before hours of evaluation, whether the model can be treated."""
+        if not self._probed:
+            check_model(run.module.model, run.module.coverage.linears, run.module.head_weight)
+            self._probed = True
 
     @override
     def on_exception(

@@ -22,6 +22,13 @@ class Intervene(Callback):
         self._edit: Edit | None = None
 
     @override
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Refuse a saved edit whose identification saw held-out texts."""
+        run = running(trainer, pl_module)
+        if run.command == "validate" and run.module.edit is not None:
+            run.data.check_held_out(run.module.edit.data, "edit")
+
+    @override
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Apply the edit, if this validation is to see it."""
         run = running(trainer, pl_module)
@@ -29,7 +36,8 @@ class Intervene(Callback):
             check_factor(self.factor, run.module.coverage.linears)
             return
         if run.module.edit is None and run.module.selection is not None:
-            run.module.edit = Edit(run.module.selection, self.factor, run.module.identity)
+            data = run.module.importance.data if run.module.importance is not None else {}
+            run.module.edit = Edit(run.module.selection, self.factor, run.module.identity, data)
         if run.module.edit is None:
             raise RuntimeError("Nothing was selected before the evaluation of an edit.")
         run.module.edit.check_model(run.module.identity["weight_hash"])

@@ -10,8 +10,6 @@ from callbacks.run import Run, running
 from mathneuro.table import plain
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mathneuro.layers import Coverage
 
 LABEL_WIDTH = 11
@@ -59,6 +57,16 @@ class PrintRun(Callback):
         if run.is_first and run.command == "predict":
             self._identified(run)
             self._files(run)
+
+    @override
+    def on_exception(
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
+    ) -> None:
+        """Tell that an interruption leaves nothing half-written."""
+        if isinstance(exception, KeyboardInterrupt) and trainer.is_global_zero:
+            self._line(
+                "interrupted", f"{trainer.default_root_dir} holds what was measured; run it again"
+            )
 
     def _line(self, label: str, text: str) -> None:
         self._console.print(f"{label:<{LABEL_WIDTH}} {text}", markup=False)
@@ -112,8 +120,10 @@ class PrintRun(Callback):
         self._line(
             "select",
             f"{origin.get('method')}, proportion {origin.get('proportion')}: {count:,} parameters "
-            f"({share:.2%})",
+            f"({100 * share:.3g} %)",
         )
+        if count == 0:
+            self._line("note", "nothing is selected, so that nothing changes")
         self._line("prune" if edit.factor == 0 else "scale", f"factor {edit.factor:g}")
 
     def _table(self, run: Run) -> None:
@@ -121,14 +131,13 @@ class PrintRun(Callback):
             self._console.print(line, markup=False)
 
     def _files(self, run: Run) -> None:
-        folder: Path | str = run.folder
-        names = {
-            "operate": "results.json, edit.safetensors, importance.safetensors, samples",
-            "predict": "results.json, importance.safetensors",
-            "validate": "results.json, samples",
-        }[str(run.command)]
+        folder = run.folder
+        names = ["results.json"]
+        names += ["edit.safetensors"] if run.command == "operate" else []
+        names += ["importance.safetensors"] if run.command != "validate" else []
+        names += ["samples"] if (folder / "samples").exists() else []
         board = f", TensorBoard: tensorboard --logdir {folder}" if run.has_logger else ""
-        self._line(str(folder), f"{names}{board}")
+        self._line(str(folder), f"{', '.join(names)}{board}")
 
 
 def _millions(number: int) -> str:

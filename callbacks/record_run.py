@@ -1,5 +1,7 @@
 """When files and TensorBoard events are written: as soon as their content is known."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -30,29 +32,28 @@ class RecordRun(Callback):
 
     @override
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Refuse a folder that holds results, or clear what an earlier run left there."""
+        """Refuse a folder with the results of a whole run; clear what another left there."""
         run = running(trainer, pl_module)
         if self._checked:
             return
         self._checked = True
-        folder = run.folder
-        earlier = [folder / "results.json", *folder.glob("samples/*/*.jsonl")]
-        earlier = [path for path in earlier if path.exists()]
-        if earlier and not self.overwrite:
+        results = run.folder / "results.json"
+        if _is_finished(results) and not self.overwrite:
             raise InputError(
-                f"folder: {folder} holds the results of an earlier run; give another folder, or "
-                "set record.overwrite to true"
+                f"folder: {run.folder} holds the results of an earlier run; give another folder, "
+                "or set record.overwrite to true"
             )
         if run.is_first:
-            for path in (*earlier, *folder.glob("events.out.tfevents.*")):
-                path.unlink()
+            samples = run.folder.glob("samples/*/*.jsonl")
+            for path in (results, *samples, *run.folder.glob("events.out.tfevents.*")):
+                path.unlink(missing_ok=True)
 
     @override
     def on_predict_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the importance."""
         run = running(trainer, pl_module)
         if run.command == "predict":
-            self._write_results(run)
+            self._write_results(run, finished=True)
         self._write_importance(run)
 
     @override
@@ -75,12 +76,14 @@ class RecordRun(Callback):
             scores.perplexity[name] = Score(
                 measured["perplexity"], finite(measured["standard_error"]), int(measured["texts"])
             )
+            if finite(measured["perplexity"]) is None:
+                scores.notes.append(f"the perplexity of {name} is no number: the model overflows")
         step = STEPS[run.module.column]
         for label, score in scores.rows().items():
             tag, _, metric = label.rpartition(" ")
             for logger in trainer.loggers:
                 logger.log_metrics({f"{tag}/{metric}": score.value}, step=step)
-        self._write_results(run)
+        self._write_results(run, finished=run.command == "validate" or run.module.intervening)
 
     @override
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -102,10 +105,20 @@ class RecordRun(Callback):
         if run.is_first and run.module.importance is not None:
             run.module.importance.save(run.folder / "importance.safetensors")
 
-    def _write_results(self, run: Run) -> None:
+    def _write_results(self, run: Run, finished: bool) -> None:
         if run.is_first:
-            record = run_record(run.module, str(run.command))
+            record = run_record(run.module, run.data, str(run.command), finished)
             write_json(run.folder / "results.json", record)
+
+
+def _is_finished(results: Path) -> bool:
+    """Tell whether a folder holds the results of a whole run; what cannot be read counts as one."""
+    if not results.exists():
+        return False
+    try:
+        return bool(json.loads(results.read_text(encoding="utf-8"))["finished"])
+    except (ValueError, KeyError, TypeError):
+        return True
 
 
 def _hyperparameters(run: Run) -> dict[str, Any]:

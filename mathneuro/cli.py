@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from jsonargparse import ArgumentParser
@@ -75,6 +76,8 @@ class CommandLine(LightningCLI):
                 "enable_checkpointing": False,
                 "enable_model_summary": False,
                 "use_distributed_sampler": False,
+                # Inference tensors do not count their changes, which the sharing of norms needs.
+                "inference_mode": False,
             },
             seed_everything_default=0,
             parser_class=Parser,
@@ -118,8 +121,8 @@ class CommandLine(LightningCLI):
         bars = [each for each in callbacks if isinstance(each, ProgressBar)]
         if trainer["enable_progress_bar"] is not False and not bars:
             callbacks.append(self._progress_bar())
+        folder = make_folder(self._get(self.config_init, "folder"))
         if trainer["logger"] in (None, True):
-            folder = self._get(self.config_init, "folder")
             keywords["logger"] = TensorBoardLogger(
                 folder, name="", version="", default_hp_metric=False
             )
@@ -131,6 +134,23 @@ class CommandLine(LightningCLI):
                 f"trainer: Lightning refuses these settings ({reason}); see its documentation of "
                 "the Trainer"
             ) from error
+
+
+def make_folder(folder: str) -> str:
+    """Make the folder of a run.
+
+    Raises:
+        InputError: If that cannot be.
+    """
+    try:
+        if not folder.strip():
+            raise OSError("it has no name")
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"folder: {folder!r} cannot be made ({error.strerror or error}); give another folder"
+        ) from error
+    return folder
 
 
 def run(

@@ -57,6 +57,7 @@ class Edit:
         selection: The parameters.
         factor: 0 prunes, 1.1 scales up; the other parameters stay as they are, bit for bit.
         model: Which model it is for: its name and the hash of its weights.
+        data: Fingerprints of the texts that it was identified on, by set.
 
     Example:
         >>> linear = nn.Linear(2, 1, bias=False)
@@ -72,6 +73,7 @@ class Edit:
     selection: Selection
     factor: float
     model: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
@@ -139,6 +141,7 @@ class Edit:
             "shapes": self.selection.shapes,
             "origin": self.selection.origin,
             "model": self.model,
+            "data": self.data,
         }
         write_tensors(path, tensors, metadata)
 
@@ -151,7 +154,7 @@ class Edit:
                 outside of its weights.
         """
         tensors, metadata = read_tensors(
-            path, FORMAT, ("factor", "shapes", "origin", "model"), "edit"
+            path, FORMAT, ("factor", "shapes", "origin", "model", "data"), "edit"
         )
         shapes = {name: tuple(shape) for name, shape in metadata["shapes"].items()}
         for name, positions in tensors.items():
@@ -169,7 +172,7 @@ class Edit:
             shapes,
             metadata["origin"],
         )
-        return cls(selection, float(metadata["factor"]), metadata["model"])
+        return cls(selection, float(metadata["factor"]), metadata["model"], metadata["data"])
 
     def _check_shapes(self, model: nn.Module) -> None:
         parameters = dict(model.named_parameters(remove_duplicate=False))

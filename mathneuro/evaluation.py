@@ -1,9 +1,10 @@
 """EleutherAI's lm-eval on a model that is in memory, left as it was found."""
 
 import difflib
+import io
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,7 +91,7 @@ def load_tasks(settings: EvaluationSettings) -> dict[str, Any]:
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise InputError(
                 f"lm_eval.tasks: the data of {', '.join(settings.tasks)} cannot be loaded "
-                f"({reason[0]}); check the network, or use tasks on local files"
+                f"({reason[0]}); check the tasks' files and the network, and name each task once"
             ) from error
     for task in loaded["tasks"].values():
         _set_fewshot(task, settings)
@@ -154,7 +155,7 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
     """
     from lm_eval.evaluator import evaluate as run
 
-    with isolate_rng(), quiet(), live.attached():
+    with isolate_rng(), quiet(), redirect_stdout(io.StringIO()), live.attached():
         seed_everything(settings.seed, verbose=False)
         results = run(
             lm=live,
@@ -165,7 +166,7 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
             fewshot_as_multiturn=settings.fewshot_as_multiturn,
             system_instruction=settings.system_instruction,
         )
-        notes = live.notes()
+        notes = [*live.notes(), *_fewshot_notes(tasks, settings)]
     groups = results.get("group_subtasks", {})
     inner = {name for names in groups.values() for name in names}
     scores = {
@@ -177,6 +178,17 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
         notes=notes,
         record=dict(results),
     )
+
+
+def _fewshot_notes(tasks: dict[str, Any], settings: EvaluationSettings) -> list[str]:
+    """Tell of tasks whose own number of worked examples stands, as lm-eval has it."""
+    shots = {name: task.get_config("num_fewshot") for name, task in tasks["tasks"].items()}
+    return [
+        f"{name} fixes the number of worked examples at {own}, so that num_fewshot "
+        f"{settings.num_fewshot} was not used"
+        for name, own in shots.items()
+        if settings.num_fewshot not in (None, own)
+    ]
 
 
 def _metrics(metrics: dict[str, Any]) -> dict[str, Score]:

@@ -106,9 +106,11 @@ def find_linear_weights(model: nn.Module) -> Coverage:
             reason, covered = _why_left_alone(users)
             left_alone.append(LeftAlone(name, parameter.numel(), reason, covered))
     if not linears:
+        missing = next((item.reason for item in left_alone if not item.covered), "")
         raise InputError(
             f"model: {type(model).__name__} has no nn.Linear weight of its own, but at least one "
             "is needed; choose a model with linear layers"
+            + (f" (its weights are each {missing}, and not covered yet)" if missing else "")
         )
     return Coverage(linears, tuple(left_alone))
 

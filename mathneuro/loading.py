@@ -85,7 +85,7 @@ def load_config(source: ModelSource) -> "PreTrainedConfig":
     from transformers import AutoConfig
 
     name, keywords = source.arguments()
-    config: PreTrainedConfig = _load(AutoConfig.from_pretrained, name, keywords)
+    config: PreTrainedConfig = _load(AutoConfig.from_pretrained, name, keywords, "model.source")
     if getattr(config, "is_encoder_decoder", False):
         raise InputError(
             f"model.source: {name} is an encoder-decoder model ({config.model_type}), but a causal "
@@ -110,7 +110,9 @@ def load_tokenizer(source: ModelSource) -> "PreTrainedTokenizerBase":
     name, keywords = source.arguments()
     if source.tokenizer is not None:
         name, keywords = source.tokenizer, {"trust_remote_code": source.trust_remote_code}
-    tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer.from_pretrained, name, keywords)
+    tokenizer: PreTrainedTokenizerBase = _load(
+        AutoTokenizer.from_pretrained, name, keywords, "model.tokenizer"
+    )
     return tokenizer
 
 
@@ -129,7 +131,10 @@ def load_model(source: ModelSource) -> "PreTrainedModel":
         keywords["dtype"] = torch.float32
     if source.attention_implementation is not None:
         keywords["attn_implementation"] = source.attention_implementation
-    model: PreTrainedModel = _load(AutoModelForCausalLM.from_pretrained, name, keywords)
+    keywords["output_loading_info"] = True
+    model: PreTrainedModel
+    model, loaded = _load(AutoModelForCausalLM.from_pretrained, name, keywords, "model.source")
+    _check_complete(name, loaded)
     if is_gguf:
         _drop_quantization_marks(model)
     model.requires_grad_(False)
@@ -163,16 +168,31 @@ def weight_hash(model: nn.Module) -> str:
         return hashlib.sha256(b"".join(pool.map(one, sorted(tensors)))).hexdigest()[:32]
 
 
-def _load(function: Any, name: str, keywords: dict[str, Any]) -> Any:  # noqa: ANN401
+def _check_complete(name: str, loaded: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint that lacks weights: transformers fills them in with random numbers."""
+    missing = sorted(loaded["missing_keys"])
+    if missing:
+        raise InputError(
+            f"model.source: the checkpoint {name} lacks {len(missing)} weights, {missing[0]} "
+            "first, but all are needed; get the whole checkpoint"
+        )
+
+
+def _load(function: Any, name: str, keywords: dict[str, Any], field: str) -> Any:  # noqa: ANN401
     """Call a ``from_pretrained`` and turn its refusals into one sentence."""
+    from safetensors import SafetensorError
+
     try:
         with nullcontext() if Path(name).exists() else offline_if_unreachable():
             return function(name, **keywords)
-    except (OSError, ValueError, ImportError, KeyError) as error:
+    except (
+        OSError, ValueError, ImportError, KeyError, TypeError, RuntimeError, SafetensorError
+    ) as error:  # fmt: skip
         reason = str(error).strip().splitlines() or [type(error).__name__]
+        needed = "a tokenizer" if field == "model.tokenizer" else "config.json and weights"
         raise InputError(
-            f"model.source: {name} cannot be loaded ({reason[0]}); give an id on the hub that you "
-            "may read, a folder with config.json and weights, or a GGUF file"
+            f"{field}: {name} cannot be loaded ({reason[0]}); give an id on the hub that you may "
+            f"read, a folder with {needed}, or a GGUF file"
         ) from error
 
 

@@ -42,9 +42,10 @@ class _Batch:
     """What is known about the batch that is going through the model."""
 
     padding: tuple[Tensor, ...] | None
+    shape: torch.Size
     norms: dict[str, Tensor] = field(default_factory=dict)
     same_as: dict[str, str] = field(default_factory=dict)
-    inputs: dict[int, tuple[weakref.ref[Tensor], str]] = field(default_factory=dict)
+    inputs: dict[int, tuple[weakref.ref[Tensor], int, str]] = field(default_factory=dict)
 
 
 class InputNorms:
@@ -104,7 +105,7 @@ class InputNorms:
             InputError: If an input holds NaN or Inf at a token of a text.
         """
         padding = (attention_mask == 0).nonzero(as_tuple=True)
-        self._batch = _Batch(padding if len(padding[0]) else None)
+        self._batch = _Batch(padding if len(padding[0]) else None, attention_mask.shape)
         try:
             yield
             self._add_up(self._batch, names, counts)
@@ -118,23 +119,31 @@ class InputNorms:
 
         Args:
             name: Name of the module's weight.
-            inputs: The input that it would read, ``[texts, tokens, features]``.
+            inputs: The input that it would read, ``[texts, tokens, features]``, or with texts and
+                tokens in one dimension, as some models flatten them.
+
+        Raises:
+            InputError: If it has another shape, or the module ran before in this batch.
         """
         batch = self._batch
         if batch is None:
             return
-        if inputs.dim() != 3 or name in batch.norms or name in batch.same_as:
+        flat = inputs.dim() == 2 and inputs.shape[0] == batch.shape.numel()
+        shaped = inputs.view(*batch.shape, -1) if flat else inputs
+        if shaped.shape[:-1] != batch.shape or name in batch.norms or name in batch.same_as:
             raise InputError(
                 f"model: the layer of {name} got an input of shape {list(inputs.shape)} or ran "
                 "twice in one forward pass, but it must see [texts, tokens, features] once; this "
                 "kind of model is not supported"
             )
+        # Tensors of inference mode do not count their changes, so that sameness cannot be told.
+        version = -1 if inputs.is_inference() else inputs._version
         seen = batch.inputs.get(id(inputs))
-        if seen is not None and seen[0]() is inputs:
-            batch.same_as[name] = seen[1]
+        if seen is not None and seen[0]() is inputs and seen[1] == version >= 0:
+            batch.same_as[name] = seen[2]
             return
-        batch.inputs[id(inputs)] = (weakref.ref(inputs), name)
-        batch.norms[name] = text_norms(inputs, batch.padding)
+        batch.inputs[id(inputs)] = (weakref.ref(inputs), version, name)
+        batch.norms[name] = text_norms(shaped, batch.padding)
 
     def sums(self) -> dict[str, Tensor]:
         """Return the sums so far: float64 of shape ``[features]``, by the name of the weight.

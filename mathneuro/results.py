@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mathneuro.selection import Selection
 
 if TYPE_CHECKING:
+    from mathneuro.data.module import TextDataModule
     from mathneuro.layers import Coverage
     from mathneuro.module import CausalLanguageModel
 
@@ -43,12 +44,16 @@ def selection_record(selection: Selection) -> dict[str, Any]:
     }
 
 
-def run_record(module: "CausalLanguageModel", command: str) -> dict[str, Any]:
+def run_record(
+    module: "CausalLanguageModel", data: "TextDataModule", command: str, finished: bool
+) -> dict[str, Any]:
     """Collect what is known about a run so far.
 
     Args:
         module: The model with everything that was found and measured.
+        data: The sets of texts.
         command: The command that is running.
+        finished: Whether all is measured that the command measures.
 
     Returns:
         Values that JSON can hold.
@@ -56,6 +61,7 @@ def run_record(module: "CausalLanguageModel", command: str) -> dict[str, Any]:
     record: dict[str, Any] = {
         "format": "mathneuro-results-1",
         "command": command,
+        "finished": finished,
         "versions": library_versions(),
         "device": str(module.device),
         "model": module.identity,
@@ -65,12 +71,17 @@ def run_record(module: "CausalLanguageModel", command: str) -> dict[str, Any]:
         record["identification"] = {
             **(asdict(module.identification) if module.identification else {}),
             "texts": module.importance.texts,
-            "data": module.importance.data,
+            "data": {
+                name: {key: value for key, value in each.items() if "held_out" not in key}
+                for name, each in module.importance.data.items()
+            },
         }
     selection = module.edit.selection if module.edit is not None else module.selection
     if selection is not None:
         record["selection"] = selection_record(selection)
     if module.edit is not None:
         record["factor"] = module.edit.factor
+    if module.scores:
+        record["held_out"] = data.held_out_fingerprints()
     record["scores"] = {state: asdict(scores) for state, scores in module.scores.items()}
     return record

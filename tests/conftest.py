@@ -9,6 +9,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
+    OPTConfig,
+    OPTForCausalLM,
     PhiConfig,
     PhiForCausalLM,
     PreTrainedModel,
@@ -106,6 +108,26 @@ def phi() -> PreTrainedModel:
             pad_token_id=0,
             bos_token_id=1,
             eos_token_id=1,
+        )
+    )
+    model.train(False)
+    return model
+
+
+@pytest.fixture
+def opt() -> PreTrainedModel:
+    """An OPT: its MLPs get texts and tokens in one dimension."""
+    model = OPTForCausalLM(
+        OPTConfig(
+            vocab_size=len(WORDS) + 3,
+            hidden_size=16,
+            word_embed_proj_dim=16,
+            ffn_dim=24,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            max_position_embeddings=64,
+            init_std=0.3,
+            pad_token_id=1,
         )
     )
     model.train(False)

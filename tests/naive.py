@@ -29,7 +29,7 @@ def importance(
             handle.remove()
         for name in names:
             weight = model.get_parameter(name).detach()
-            inputs = seen[name][0].double()
+            inputs = seen[name].reshape(-1, weight.shape[1]).double()
             for column in range(weight.shape[1]):
                 norm = sum(float(value) ** 2 for value in inputs[:, column]) ** 0.5
                 totals[name][:, column] += weight[:, column].double().abs() * norm

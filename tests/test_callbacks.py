@@ -107,6 +107,8 @@ def test_every_distinct_text_goes_through_the_model_once(
     )
     trainer.predict(module, data)
     assert module.importance is not None
+    trial = seen.pop(0)
+    assert trial == tuple(range(8))
     distinct = [each["distinct_texts"] for each in module.importance.data.values()]
     assert (
         len(seen) == len(set(seen)) == sum(distinct) < sum(module.importance.texts.values()) == 12

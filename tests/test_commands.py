@@ -40,7 +40,8 @@ def test_operate_does_the_main_job(
     data = found["identification"]["data"]["math"]
     assert len(data["rows"]) == data["texts"] == 20
     assert data["sha256"]
-    assert not set(data["rows"]) & set(data["held_out_rows"])
+    assert found["finished"]
+    assert not set(data["rows"]) & set(found["held_out"]["math"]["rows"])
     assert found["versions"]["torch"] == torch.__version__
 
     edit = Edit.load(folder / "edit.safetensors")
@@ -138,6 +139,7 @@ def test_validate_evaluates_a_saved_edit(
         found = results(folder)
         assert found["scores"] == {state: expected[state]}
         assert ("factor" in found) == (state == "after")
+        assert found["held_out"]["math"]["rows"]
 
 
 def test_the_command_selects_what_the_functions_select(
@@ -172,7 +174,10 @@ def test_print_config_gives_a_config_that_runs(
 
 
 def test_one_text_is_enough(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """And nothing selected changes nothing."""
     changes = ["--data.num_samples=1", "--selection.proportion=1e-6", "--lm_eval.tasks=[]"]
@@ -180,6 +185,7 @@ def test_one_text_is_enough(
     found = results(tmp_path / "run")
     assert found["selection"]["parameters"] == 0
     assert found["scores"]["before"] == found["scores"]["after"]
+    assert "nothing is selected" in capsys.readouterr().out
 
 
 def test_bfloat16_models_run(

@@ -170,6 +170,20 @@ def test_greedy_answers_ignore_the_models_own_sampling(
     assert answers[0] == answers[1]
 
 
+def test_a_number_of_shots_that_a_task_fixes_is_told(
+    task_folder: Path, tied_llama: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    """As lm-eval has it, a task that says 0 keeps 0; but not without a word."""
+    with (task_folder / "tiny_choose.yaml").open("a") as opened:
+        opened.write("num_fewshot: 0\n")
+    chosen = settings(task_folder, num_fewshot=2)
+    notes = evaluate(LiveModel(tied_llama, tokenizer, 4), load_tasks(chosen), chosen).notes
+    assert [
+        note for note in notes if "tiny_choose fixes the number of worked examples at 0" in note
+    ]
+    assert not [note for note in notes if "tiny_generate fixes" in note]
+
+
 def test_a_task_that_does_not_exist_is_one_sentence(task_folder: Path) -> None:
     """With a guess at what was meant."""
     with pytest.raises(InputError, match=r"no task 'tiny_generat'; did you mean .*tiny_generate"):

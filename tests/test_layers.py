@@ -38,5 +38,7 @@ def test_packed_weights_are_refused() -> None:
 
 def test_a_model_without_linear_weights_is_refused() -> None:
     """There would be nothing to do."""
-    with pytest.raises(InputError, match=r"no nn\.Linear weight"):
+    with pytest.raises(InputError, match=r"no nn\.Linear weight .* linear layers$"):
         find_linear_weights(nn.Sequential(nn.Embedding(2, 2)))
+    with pytest.raises(InputError, match=r"each a weight of Conv1d, which is not an nn\.Linear"):
+        find_linear_weights(nn.Sequential(nn.Conv1d(2, 2, 2)))

@@ -7,6 +7,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from mathneuro.errors import InputError
@@ -107,7 +108,7 @@ def test_a_hub_id_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.Mon
     """Without the library's page of advice."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for load in (load_config, load_tokenizer, load_model):
-        with pytest.raises(InputError, match=r"model\.source: nobody/nothing cannot be") as error:
+        with pytest.raises(InputError, match=r"model\.\w+: nobody/nothing cannot be") as error:
             load(ModelSource("nobody/nothing"))
         assert "\n" not in str(error.value)
 
@@ -126,3 +127,38 @@ def test_a_model_without_weights_is_refused(model_folder: Path) -> None:
     (model_folder / "model.safetensors").unlink()
     with pytest.raises(InputError, match="cannot be loaded"):
         load_model(ModelSource(str(model_folder)))
+
+
+def test_a_checkpoint_that_lacks_a_weight_is_refused(
+    model_folder: Path, tied_llama: PreTrainedModel
+) -> None:
+    """Random numbers in its place would be measured as if they were the model."""
+    state = tied_llama.state_dict()
+    del state["model.layers.1.mlp.down_proj.weight"], state["lm_head.weight"]
+    save_file(state, model_folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match=r"lacks 1 weights, model\.layers\.1\.mlp\.down_proj"):
+        load_model(ModelSource(str(model_folder)))
+
+
+def test_a_damaged_checkpoint_is_one_sentence(
+    model_folder: Path, tied_llama: PreTrainedModel
+) -> None:
+    """Cut off, or with a weight of another shape."""
+    file = model_folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"model\.source: .* cannot be loaded"):
+        load_model(ModelSource(str(model_folder)))
+    state = tied_llama.state_dict()
+    del state["lm_head.weight"]
+    state["model.norm.weight"] = torch.ones(3)
+    save_file(state, file, metadata={"format": "pt"})
+    with pytest.raises(InputError, match=r"model\.source: .* cannot be loaded"):
+        load_model(ModelSource(str(model_folder)))
+
+
+def test_a_missing_tokenizer_is_told_as_such(model_folder: Path) -> None:
+    """Not as a mistake in the model."""
+    for file in model_folder.glob("tokenizer*"):
+        file.unlink()
+    with pytest.raises(InputError, match=r"model\.tokenizer: .* cannot be loaded"):
+        load_tokenizer(ModelSource(str(model_folder)))

@@ -1,5 +1,6 @@
 """Mistakes of users: one sentence, status 2, before any forward pass, no traceback."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,8 @@ MISTAKES = [
     ("operate", ["--trainer.fast_dev_run=true"], "every text must be used"),
     ("operate", ["--trainer.strategy=magic"], "trainer: Lightning refuses these settings"),
     ("operate", ["--config=nowhere.yaml"], "nowhere.yaml does not exist"),
+    ("operate", ["--folder="], "folder: '' cannot be made"),
+    ("operate", ["--folder=pyproject.toml"], "folder: 'pyproject.toml' cannot be made"),
     ("predict", ["--importance.file=no.safetensors"], "importance.file"),
     ("validate", ["--edit=no.safetensors"], "no.safetensors does not exist"),
     ("operat", [], "command: got 'operat', but it must be one of"),
@@ -180,3 +183,41 @@ def test_texts_beyond_learned_positions_are_refused(
     OPTForCausalLM(config).save_pretrained(model_folder)
     error = refused(monkeypatch, capsys, "predict", arguments)
     assert "tokens and the model positions for 8; set it to 8 or less" in error
+
+
+@pytest.mark.parametrize("command", ["operate", "validate"])
+def test_held_out_texts_that_identification_used_are_refused(
+    command: str,
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Perplexity would be measured on texts that were seen."""
+    arguments = [*arguments, "--lm_eval.tasks=[]"]
+    run(monkeypatch, "operate", arguments)
+    option = {"operate": "--importance.file", "validate": "--edit"}[command]
+    file = {"operate": "importance", "validate": "edit"}[command]
+    changes = [f"{option}={tmp_path / 'run' / file}.safetensors", f"--folder={tmp_path / 'other'}"]
+    error = refused(monkeypatch, capsys, command, [*arguments, *changes, "--data.seed=3"])
+    assert f"{option.strip('-')}: its identification used" in error
+    run(monkeypatch, command, [*arguments, *changes])
+
+
+def test_an_unfinished_run_can_be_run_again(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a killed run left is no result."""
+    arguments = [*arguments, "--lm_eval.tasks=[]"]
+
+    def killed(*_args: object, **_keywords: object) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("callbacks.intervene.Edit.apply", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            run(patched, "operate", arguments)
+    left = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert (left["finished"], set(left["scores"])) == (False, {"before"})
+    run(monkeypatch, "operate", arguments)
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["finished"]

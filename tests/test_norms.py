@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mathneuro.decoder import check_head, run_decoder
+from mathneuro.decoder import check_model, run_decoder
 from mathneuro.errors import InputError
 from mathneuro.importance import scores
 from mathneuro.layers import find_linear_weights
@@ -50,7 +50,7 @@ def measured(
     return norms.sums()
 
 
-@pytest.mark.parametrize("kind", ["tied_llama", "untied_llama", "phi"])
+@pytest.mark.parametrize("kind", ["tied_llama", "untied_llama", "phi", "opt"])
 def test_importance_equals_the_naive_one(kind: str, request: pytest.FixtureRequest) -> None:
     """Texts of one token, pad tokens that are real tokens elsewhere, tied and untied heads."""
     model: PreTrainedModel = request.getfixturevalue(kind)
@@ -151,8 +151,34 @@ def test_a_weight_that_never_ran_is_refused(tied_llama: PreTrainedModel) -> None
 
 def test_a_head_that_reads_something_else_is_refused(untied_llama: PreTrainedModel) -> None:
     """Identification takes the decoder's output for the head's input, so this must hold."""
-    check_head(untied_llama)
+    linears = find_linear_weights(untied_llama).linears
+    check_model(untied_llama, linears, "lm_head.weight")
     untied_llama.lm_head = nn.Sequential(nn.Tanh(), untied_llama.lm_head)
     untied_llama.get_output_embeddings = lambda: untied_llama.lm_head[1]  # type: ignore[method-assign]
     with pytest.raises(InputError, match="does not read the decoder's output"):
-        check_head(untied_llama)
+        check_model(untied_llama, linears, "lm_head.weight")
+
+
+def test_a_tensor_that_was_changed_in_place_is_another_input() -> None:
+    """Two layers that read one buffer at different times do not share a vector."""
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    norms = InputNorms({"first": first, "second": second})
+    stream = torch.randn(1, 4, 3)
+    expected = {"first": stream.double().norm(dim=1)[0]}
+    with torch.no_grad(), norms.recording(), norms.batch(torch.ones(1, 4), ["a"]):
+        stream += first(stream)
+        expected["second"] = stream.double().norm(dim=1)[0]
+        second(stream)
+    for name, vector in norms.sums().items():
+        torch.testing.assert_close(vector, expected[name], rtol=1e-6, atol=0)
+
+
+def test_a_layer_that_runs_twice_is_refused() -> None:
+    """Its importance would be that of one of the two passes."""
+    linear = nn.Linear(3, 3)
+    norms = InputNorms({"weight": linear})
+    stream = torch.randn(1, 4, 3)
+    with norms.recording(), norms.batch(torch.ones(1, 4), ["a"]):
+        linear(stream)
+        with pytest.raises(InputError, match="ran twice"):
+            linear(stream)

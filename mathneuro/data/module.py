@@ -1,6 +1,7 @@
 """The LightningDataModule: one math set, any number of calibration sets."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -174,6 +175,7 @@ class TextDataModule(LightningDataModule):
                 "distinct_texts": len(drawn.draw.texts),
                 "tokens": sum(len(t.tokens) * t.count for t in texts.identification),
                 "sha256": _hash(drawn.draw.texts),
+                "text_hashes": [_short_hash(text) for text in drawn.draw.texts],
                 "tokens_sha256": _hash_tokens(texts.identification),
                 "held_out_rows": [text.row for text in drawn.held_out],
                 "held_out_sha256": _hash(drawn.held_out),
@@ -187,6 +189,42 @@ class TextDataModule(LightningDataModule):
                 "held_out": self.number_held_out,
             }
         return result
+
+    def held_out_fingerprints(self) -> dict[str, dict[str, Any]]:
+        """Return, by set, which held-out texts perplexity is measured on."""
+        return {
+            name: {
+                **asdict(drawn.spec.held_out() if drawn.spec.has_own_held_out else drawn.spec),
+                "rows": [text.row for text in drawn.held_out],
+                "texts": len(drawn.held_out),
+                "tokens": sum(len(text.tokens) for text in self.tokenized[name].held_out),
+                "sha256": _hash(drawn.held_out),
+                "tokens_sha256": _hash_tokens(self.tokenized[name].held_out),
+                "seed": self.seed,
+                "max_length": self.max_length,
+            }
+            for name, drawn in self.drawn.items()
+        }
+
+    def check_held_out(self, identified: Mapping[str, Mapping[str, Any]], option: str) -> None:
+        """Refuse held-out texts that an earlier identification used.
+
+        Args:
+            identified: What `fingerprints` told of the texts that it used.
+            option: The option that gave the earlier result, for the message.
+
+        Raises:
+            InputError: If a held-out text of a set is one of them.
+        """
+        for name, drawn in self.drawn.items():
+            used = set(identified.get(name, {}).get("text_hashes", ()))
+            seen = sum(_short_hash(text) in used for text in drawn.held_out)
+            if seen:
+                raise InputError(
+                    f"{option}: its identification used {seen} of the {len(drawn.held_out)} "
+                    f"held-out texts of {self.where(name)}, but it must not have seen any; use the "
+                    "data.seed and data.held_out of that run, or give held_out_path"
+                )
 
     def _check(self, calibration: dict[str, TextSet]) -> None:
         for name in calibration:
@@ -237,8 +275,9 @@ class TextDataModule(LightningDataModule):
 
     def _tokenize_all(self, module: "CausalLanguageModel") -> None:
         """Give every text its tokens, before the model's weights are there."""
-        drawn, tokenizer = self.drawn, module.tokenizer
+        drawn = self.drawn
         vocabulary = getattr(module.config.get_text_config(), "vocab_size", None)
+        tokenizer = module.tokenizer
         for name, spec in self.specs.items():
             if spec.chat_template:
                 check_chat_template(tokenizer, self.where(name))
@@ -292,6 +331,10 @@ def _count(number: int, noun: str) -> str:
 
 def _hash(texts: tuple[Text, ...]) -> str:
     return hashlib.sha256("\0".join(text.text for text in texts).encode()).hexdigest()
+
+
+def _short_hash(text: Text) -> str:
+    return hashlib.sha256(text.text.encode()).hexdigest()[:16]
 
 
 def _hash_tokens(texts: list[TokenizedText]) -> str:
