@@ -1,7 +1,8 @@
 """Time of identification against a bare decoder forward over the same batches.
 
 Both are timed alternately in one process: Lightning's whole predict epoch, hooks and sums included,
-and a plain loop over the same batches. Prints the median of each, and that of the ratio of neighbours.
+and a plain loop over the same batches. Prints the median of each, and that of the ratios of
+neighbouring rounds.
 """
 
 import statistics

@@ -52,18 +52,7 @@ def select(
             finite.
     """
     check_method(method, proportion)
-    others = [name for name in importance.sets if name != math]
-    chosen = others if calibration is None else list(calibration)
-    for name in (math, *chosen):
-        if name not in importance.sets:
-            raise InputError(
-                f"selection.calibration: the set {name!r} was not measured; choose from {others}"
-            )
-    if method in NEED_CALIBRATION and not chosen:
-        raise InputError(
-            f"selection.calibration: the method {method} needs a calibration set, but there is "
-            "none; give one under data.calibration, or use the method wanda"
-        )
+    chosen = _calibration_sets(importance, method, calibration, math)
     positions = {}
     bar = tqdm(
         linears.items(), "Selecting", disable=None if progress else True, delay=2, leave=False
@@ -89,6 +78,25 @@ def select(
             "seed": seed,
         },
     )
+
+
+def _calibration_sets(
+    importance: Importance, method: str, calibration: Sequence[str] | None, math: str
+) -> list[str]:
+    """Return the names of the sets to remove, or refuse those that do not exist."""
+    others = [name for name in importance.sets if name != math]
+    chosen = others if calibration is None else list(calibration)
+    for name in (math, *chosen):
+        if name not in importance.sets:
+            raise InputError(
+                f"selection.calibration: the set {name!r} was not measured; choose from {others}"
+            )
+    if method in NEED_CALIBRATION and not chosen:
+        raise InputError(
+            f"selection.calibration: the method {method} needs a calibration set, but there is "
+            "none; give one under data.calibration, or use the method wanda"
+        )
+    return chosen
 
 
 def check_method(method: str, proportion: float) -> None:
