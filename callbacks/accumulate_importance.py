@@ -11,10 +11,10 @@ from torch import Tensor
 from typing_extensions import override
 
 from callbacks.run import Run, running
-from mathneuro.decoder import check_model
 from mathneuro.errors import InputError
 from mathneuro.importance import Identification, Importance
 from mathneuro.norms import InputNorms
+from mathneuro.suitability import check_model
 
 if TYPE_CHECKING:
     from mathneuro.data.batches import Batch

@@ -7,7 +7,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from typing_extensions import override
 
 from callbacks.run import running
-from mathneuro.errors import InputError
+from mathneuro.data.tokens import check_chat_template
 from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
 from mathneuro.files import write_json_lines
 from mathneuro.scores import Scores
@@ -54,7 +54,6 @@ class LMEval(Callback):
             fewshot_as_multiturn=fewshot_as_multiturn,
             system_instruction=system_instruction,
         )
-        _check(self.settings)
         self._tasks: dict[str, Any] | None = None
         self._live: LiveModel | None = None
 
@@ -64,11 +63,8 @@ class LMEval(Callback):
         run = running(trainer, pl_module)
         if self._tasks is not None or not self.settings.tasks or run.command == "predict":
             return
-        if self.settings.chat_template and run.module.tokenizer.chat_template is None:
-            raise InputError(
-                "lm_eval.chat_template: got true, but the tokenizer has no chat template; set it "
-                "to false, or use a model that was tuned on conversations"
-            )
+        if self.settings.chat_template:
+            check_chat_template(run.module.tokenizer, "lm_eval")
         self._tasks = load_tasks(self.settings)
 
     @override
@@ -89,20 +85,3 @@ class LMEval(Callback):
         folder = run.folder / "samples" / run.module.column
         for task, samples in evaluation.samples.items():
             write_json_lines(folder / f"{task}.jsonl", samples)
-
-
-def _check(settings: EvaluationSettings) -> None:
-    numbers = {"limit": settings.limit, "batch_size": settings.batch_size}
-    for label, number in numbers.items():
-        if isinstance(number, int) and number < 1:
-            raise InputError(f"lm_eval.{label}: got {number}, but it must be at least 1")
-    if isinstance(settings.batch_size, str) and settings.batch_size != "auto":
-        raise InputError(
-            f"lm_eval.batch_size: got {settings.batch_size!r}, but it must be a number or auto"
-        )
-    if settings.num_fewshot is not None and settings.num_fewshot < 0:
-        raise InputError(
-            f"lm_eval.num_fewshot: got {settings.num_fewshot}, but it may not be below 0"
-        )
-    if settings.seed < 0:
-        raise InputError(f"lm_eval.seed: got {settings.seed}, but it may not be below 0")

@@ -64,7 +64,8 @@ class RecordRun(Callback):
             return
         if run.module.intervening and run.module.edit is not None:
             run.module.edit.save(run.folder / "edit.safetensors")
-            self._write_importance(run)
+            if run.module.identification is not None and run.module.identification.file is not None:
+                self._write_importance(run)
 
     @override
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -5,7 +5,7 @@ from typing_extensions import override
 
 from callbacks.run import Run, running
 from mathneuro.errors import InputError
-from mathneuro.methods import NEED_CALIBRATION, check_method, select
+from mathneuro.methods import calibration_sets, check_method, select
 
 
 class SelectParameters(Callback):
@@ -38,17 +38,7 @@ class SelectParameters(Callback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Refuse calibration sets that do not exist, before the model loads."""
         run = running(trainer, pl_module)
-        names = run.data.names
-        for name in self.calibration or []:
-            if name not in names[1:]:
-                raise InputError(
-                    f"selection.calibration: got {name!r}, but the calibration sets are {names[1:]}"
-                )
-        if self.method in NEED_CALIBRATION and len(names) < 2:
-            raise InputError(
-                f"data.calibration: got no set, but the method {self.method} needs at least one; "
-                "give one, or use the method wanda"
-            )
+        calibration_sets(run.data.names, self.method, self.calibration)
 
     @override
     def on_predict_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

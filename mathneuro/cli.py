@@ -54,7 +54,6 @@ class CommandLine(LightningCLI):
         callbacks: Classes of the callbacks that always run, by their name in the config.
         save_config: Callback that saves the config.
         progress_bar: Callback that shows progress, unless the config names another.
-        arguments: Arguments instead of those of the process.
     """
 
     def __init__(
@@ -62,7 +61,6 @@ class CommandLine(LightningCLI):
         callbacks: Mapping[str, type[Callback]],
         save_config: type[SaveConfigCallback],
         progress_bar: type[ProgressBar],
-        arguments: list[str] | None = None,
     ) -> None:
         self._callback_classes = dict(callbacks)
         self._progress_bar = progress_bar
@@ -84,7 +82,6 @@ class CommandLine(LightningCLI):
             parser_kwargs={"description": DESCRIPTION},
             auto_configure_optimizers=False,
             load_from_checkpoint_support=False,
-            args=arguments,
         )
 
     @override

@@ -46,6 +46,23 @@ class EvaluationSettings:
     fewshot_as_multiturn: bool = False
     system_instruction: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no sense."""
+        numbers = {"limit": self.limit, "batch_size": self.batch_size}
+        for label, number in numbers.items():
+            if isinstance(number, int) and number < 1:
+                raise InputError(f"lm_eval.{label}: got {number}, but it must be at least 1")
+        if isinstance(self.batch_size, str) and self.batch_size != "auto":
+            raise InputError(
+                f"lm_eval.batch_size: got {self.batch_size!r}, but it must be a number or auto"
+            )
+        if self.num_fewshot is not None and self.num_fewshot < 0:
+            raise InputError(
+                f"lm_eval.num_fewshot: got {self.num_fewshot}, but it may not be below 0"
+            )
+        if self.seed < 0:
+            raise InputError(f"lm_eval.seed: got {self.seed}, but it may not be below 0")
+
 
 def load_tasks(settings: EvaluationSettings) -> dict[str, Any]:
     """Build tasks once, data included, so that nothing can be missing later.

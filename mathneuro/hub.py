@@ -7,13 +7,10 @@ REACH_SECONDS = 5.0
 
 
 @contextmanager
-def offline_if_unreachable() -> Iterator[bool]:
+def offline_if_unreachable() -> Iterator[None]:
     """Let the hub's clients use their cache alone in this block if the hub does not answer.
 
     They try for half a minute a file otherwise, and tell of each try.
-
-    Yields:
-        Whether the hub is taken to be unreachable.
     """
     import datasets
     from huggingface_hub import constants
@@ -22,7 +19,7 @@ def offline_if_unreachable() -> Iterator[bool]:
     is_offline = any(before) or not _answers(constants.ENDPOINT)
     constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = is_offline
     try:
-        yield is_offline
+        yield
     finally:
         constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
 

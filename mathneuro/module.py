@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
-from mathneuro.decoder import position_table, run_decoder
+from mathneuro.decoder import run_decoder
 from mathneuro.edit import Edit
 from mathneuro.errors import InputError
 from mathneuro.importance import Identification, Importance
@@ -24,6 +24,7 @@ from mathneuro.loading import (
 from mathneuro.perplexity import TokenPerplexity, token_losses
 from mathneuro.scores import Scores
 from mathneuro.selection import Selection
+from mathneuro.suitability import position_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase

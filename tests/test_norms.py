@@ -7,11 +7,12 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mathneuro.decoder import check_model, run_decoder
+from mathneuro.decoder import run_decoder
 from mathneuro.errors import InputError
 from mathneuro.importance import scores
 from mathneuro.layers import find_linear_weights
 from mathneuro.norms import InputNorms, text_norms
+from mathneuro.suitability import check_model
 from tests import naive
 
 TEXTS = [[4, 5, 6, 7, 8], [9], [3, 1, 1], [10, 11, 12, 13, 14, 15, 16], [1]]

@@ -52,7 +52,7 @@ class TextDataModule(LightningDataModule):
         num_samples: Texts drawn from each set for identification. null: all, each once.
         replacement: Whether a text can be drawn more than once, as in the paper.
         seed: Seed of the draws.
-        batch_size: Texts a forward pass; it changes the speed, not the result.
+        batch_size: Texts a forward pass; it changes the speed, and the result by rounding alone.
         max_length: Cut texts to so many tokens. null: never cut.
         held_out: Texts of each set that identification never uses; perplexity is measured on them.
             0: none is held out, and no perplexity is measured.

@@ -52,7 +52,7 @@ def select(
             finite.
     """
     check_method(method, proportion)
-    chosen = _calibration_sets(importance, method, calibration, math)
+    chosen = calibration_sets(list(importance.sets), method, calibration, math)
     positions = {}
     bar = tqdm(
         linears.items(), "Selecting", disable=None if progress else True, delay=2, leave=False
@@ -80,16 +80,27 @@ def select(
     )
 
 
-def _calibration_sets(
-    importance: Importance, method: str, calibration: Sequence[str] | None, math: str
+def calibration_sets(
+    names: Sequence[str], method: str, calibration: Sequence[str] | None, math: str = "math"
 ) -> list[str]:
-    """Return the names of the sets to remove, or refuse those that do not exist."""
-    others = [name for name in importance.sets if name != math]
+    """Tell which calibration sets are removed.
+
+    Args:
+        names: All sets that there are, the math set included.
+        method: Name of the method.
+        calibration: The sets that were asked for. None: all.
+        math: Name of the math set.
+
+    Raises:
+        InputError: If a set does not exist, or the method needs one and there is none.
+    """
+    others = [name for name in names if name != math]
     chosen = others if calibration is None else list(calibration)
     for name in (math, *chosen):
-        if name not in importance.sets:
+        if name not in names:
             raise InputError(
-                f"selection.calibration: the set {name!r} was not measured; choose from {others}"
+                f"selection.calibration: got {name!r}, but a set {name!r} was not measured and is "
+                f"not given under data.calibration; choose from {others}"
             )
     if method in NEED_CALIBRATION and not chosen:
         raise InputError(
