@@ -21,6 +21,7 @@ def main() -> None:
             "record": callbacks.RecordRun,
             "output": callbacks.PrintRun,
         },
+        (callbacks.RecordSweep, callbacks.PrintSweep),
         callbacks.SaveRunConfig,
         callbacks.TransientProgressBar,
     )

@@ -44,6 +44,11 @@ class AccumulateImportance(Callback):
         run = running(trainer, pl_module)
         if self.file is None or self._loaded is not None:
             return
+        if run.command == "sweep":
+            raise InputError(
+                f"importance.file: got {self.file}, but a sweep keeps the importance of its own "
+                "draws in its folder; remove it"
+            )
         if run.command == "predict":
             raise InputError(
                 f"importance.file: got {self.file}, but `predict` measures importance anew; remove "
@@ -61,7 +66,7 @@ class AccumulateImportance(Callback):
         shapes = {name: ln.weight.shape for name, ln in run.module.coverage.linears.items()}
         self._loaded.check(shapes, run.module.identity["weight_hash"], self.file)
         run.module.importance = self._loaded
-        run.module.identification = Identification(0, 0.0, self.file)
+        run.module.identification = Identification(0, 0, 0.0, self.file)
 
     @override
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -75,7 +80,8 @@ class AccumulateImportance(Callback):
         """Start anew."""
         run = running(trainer, pl_module)
         self._probe(run)
-        self._norms = {name: InputNorms(run.module.coverage.linears) for name in run.data.names}
+        linears, draws = run.module.coverage.linears, len(run.data.draws)
+        self._norms = {name: InputNorms(linears, draws) for name in run.data.names}
         self._forward_passes = 0
         self._start = time.perf_counter()
 
@@ -119,28 +125,43 @@ class AccumulateImportance(Callback):
         """Add up over the ranks, once."""
         run = running(trainer, pl_module)
         self._recording.close()
-        sets, texts = {}, {}
-        for name, norms in self._norms.items():
-            sums = norms.sums()
-            joined = _add_up(trainer, run, torch.cat(list(sums.values())))
-            parts = torch.split(joined, [vector.numel() for vector in sums.values()])
-            sets[name] = dict(zip(sums, parts, strict=True))
-            texts[name] = int(_add_up(trainer, run, torch.tensor(norms.texts)))
-            drawn = len(run.data.drawn[name].draw.rows)
-            if texts[name] != drawn:
-                raise InputError(
-                    f"trainer: {texts[name]} of {drawn} {name} texts went through the model, but "
-                    "each must do so once; leave use_distributed_sampler at false, and the limits "
-                    "of batches unset"
-                )
-        run.module.importance = Importance(
-            sets, texts, run.module.identity, run.data.fingerprints()
-        )
+        sets = {name: self._add_up_set(trainer, run, name) for name in self._norms}
+        run.module.importances = {
+            key: Importance(
+                sets={
+                    name: {weight: vectors[index] for weight, vectors in each.items()}
+                    for name, each in sets.items()
+                },
+                texts={name: len(drawn.draws[key].rows) for name, drawn in run.data.drawn.items()},
+                model=run.module.identity,
+                data=run.data.fingerprints(key),
+            )
+            for index, key in enumerate(run.data.draws)
+        }
+        run.module.importance = next(iter(run.module.importances.values()))
+        forwarded = sum(norms.forwarded for norms in self._norms.values())
         run.module.identification = Identification(
             forward_passes=int(_add_up(trainer, run, torch.tensor(self._forward_passes))),
+            texts_forwarded=int(_add_up(trainer, run, torch.tensor(forwarded))),
             seconds=time.perf_counter() - self._start,
         )
         self._norms = {}
+
+    def _add_up_set(self, trainer: Trainer, run: Run, name: str) -> dict[str, Tensor]:
+        """Return the sums of one set over the ranks: ``[draws, features]`` a weight."""
+        norms, drawn = self._norms[name], run.data.drawn[name]
+        texts = _add_up(trainer, run, norms.texts).tolist()
+        expected = [len(draw.rows) for draw in drawn.draws.values()]
+        if texts != expected:
+            raise InputError(
+                f"trainer: {texts} of {expected} {name} texts went through the model, but each "
+                "must do so once; leave use_distributed_sampler at false, and the limits of "
+                "batches unset"
+            )
+        sums = norms.sums()
+        joined = _add_up(trainer, run, torch.cat(list(sums.values()), dim=-1))
+        parts = torch.split(joined, [vectors.shape[-1] for vectors in sums.values()], dim=-1)
+        return dict(zip(sums, parts, strict=True))
 
     def _probe(self, run: Run) -> None:
         """Find out, once and before hours of evaluation, whether the model can be treated."""

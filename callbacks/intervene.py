@@ -1,4 +1,6 @@
-"""When the edit is on the model: during a validation that asks for it."""
+"""When the edit is on the model: during a validation, or a setting of a sweep, that asks for it."""
+
+from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
@@ -33,7 +35,9 @@ class Intervene(Callback):
         """Apply the edit, if this validation is to see it."""
         run = running(trainer, pl_module)
         if not run.module.intervening:
-            check_factor(self.factor, run.module.coverage.linears)
+            study = run.module.study
+            for factor in study.grid.factors if study is not None else [self.factor]:
+                check_factor(factor, run.module.coverage.linears)
             return
         if run.module.edit is None and run.module.selection is not None:
             data = run.module.importance.data if run.module.importance is not None else {}
@@ -42,8 +46,40 @@ class Intervene(Callback):
             raise RuntimeError("Nothing was selected before the evaluation of an edit.")
         run.module.edit.check_model(run.module.identity["weight_hash"])
         check_factor(run.module.edit.factor, run.module.coverage.linears)
-        self._edit = run.module.edit
-        self._saved = self._edit.apply(run.module.model)
+        self._apply(run, run.module.edit)
+
+    @override
+    def on_validation_batch_start(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Apply the edit of a setting, unless its result is known."""
+        run = running(trainer, pl_module)
+        flight = run.module.in_flight
+        if flight is None or flight.setting is None or flight.selection is None or flight.known:
+            return
+        data = run.module.importances[flight.setting.draw].data
+        edit = Edit(flight.selection, flight.setting.factor, run.module.identity, data)
+        self._apply(run, edit)
+
+    @override
+    def on_validation_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Undo the edit of a setting."""
+        run = running(trainer, pl_module)
+        if run.module.in_flight is not None:
+            self._undo(run)
 
     @override
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -61,6 +97,9 @@ class Intervene(Callback):
         """Undo the edit."""
         run = running(trainer, pl_module)
         self._undo(run)
+
+    def _apply(self, run: Run, edit: Edit) -> None:
+        self._edit, self._saved = edit, edit.apply(run.module.model)
 
     def _undo(self, run: Run) -> None:
         if self._saved is not None and self._edit is not None:

@@ -1,14 +1,15 @@
-"""When tasks are evaluated: at the end of the validation epoch."""
+"""When tasks are evaluated: at the end of the validation epoch, or as a setting's edit is on."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from typing_extensions import override
 
-from callbacks.run import running
+from callbacks.run import Run, running
 from mathneuro.data.tokens import check_chat_template
-from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
+from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks, tasks_fingerprint
 from mathneuro.files import write_json_lines
 from mathneuro.scores import Scores
 
@@ -61,16 +62,42 @@ class LMEval(Callback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Build the tasks and their data once, before the model loads."""
         run = running(trainer, pl_module)
-        if self._tasks is not None or not self.settings.tasks or run.command == "predict":
-            return
-        if self.settings.chat_template:
-            check_chat_template(run.module.tokenizer, "lm_eval")
-        self._tasks = load_tasks(self.settings)
+        if self._tasks is None and self.settings.tasks and run.command != "predict":
+            if self.settings.chat_template:
+                check_chat_template(run.module.tokenizer, "lm_eval")
+            self._tasks = load_tasks(self.settings)
+        if run.module.study is not None and "lm_eval" not in run.module.study.matters:
+            settings = asdict(self.settings)
+            settings["task_folders"] = None
+            tasks = self._tasks or {"tasks": {}, "groups": {}}
+            questions = tasks_fingerprint(tasks, self.settings)
+            measured = [f"perplexity {name}" for name in run.data.names]
+            run.module.study.check_scores([*tasks["tasks"], *tasks["groups"], *measured])
+            run.module.study.expect("lm_eval", {**settings, "questions": questions})
 
     @override
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Evaluate the model as it is now."""
         run = running(trainer, pl_module)
+        if run.module.study is None:
+            self._evaluate(run, keep_samples=True)
+
+    @override
+    def on_validation_batch_start(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Evaluate the model with the edit of a setting on it, unless its result is known."""
+        run = running(trainer, pl_module)
+        study, flight = run.module.study, run.module.in_flight
+        if study is not None and flight is not None and flight.known is None:
+            self._evaluate(run, study.grid.samples)
+
+    def _evaluate(self, run: Run, keep_samples: bool) -> None:
         scores = run.module.scores.setdefault(run.module.column, Scores())
         if self._tasks is None:
             return
@@ -82,6 +109,9 @@ class LMEval(Callback):
         scores.tasks = evaluation.scores
         scores.notes += evaluation.notes
         scores.evaluation = evaluation.record
+        scores.outcomes |= evaluation.outcomes
+        if not keep_samples:
+            return
         folder = run.folder / "samples" / run.module.column
         for task, samples in evaluation.samples.items():
             write_json_lines(folder / f"{task}.jsonl", samples)

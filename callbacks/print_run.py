@@ -3,23 +3,20 @@
 from typing import TYPE_CHECKING
 
 from lightning.pytorch import Callback, LightningModule, Trainer
-from rich.console import Console
 from typing_extensions import override
 
 from callbacks.run import Run, running
 from mathneuro.table import plain
+from mathneuro.terminal import say, tell
 
 if TYPE_CHECKING:
     from mathneuro.layers import Coverage
-
-LABEL_WIDTH = 11
 
 
 class PrintRun(Callback):
     """Tells in a few lines what a run does and finds."""
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False, soft_wrap=True)
         self._begun = False
 
     @override
@@ -42,10 +39,10 @@ class PrintRun(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Show the end table."""
         run = running(trainer, pl_module)
-        if not run.is_first:
+        if not run.is_first or run.command == "sweep":
             return
         for note in run.module.scores[run.module.column].notes:
-            self._line("note", f"{run.module.column}: {note}")
+            tell("note", f"{run.module.column}: {note}")
         if run.command == "validate" or run.module.intervening:
             self._table(run)
             self._files(run)
@@ -64,12 +61,7 @@ class PrintRun(Callback):
     ) -> None:
         """Tell that an interruption leaves nothing half-written."""
         if isinstance(exception, KeyboardInterrupt) and trainer.is_global_zero:
-            self._line(
-                "interrupted", f"{trainer.default_root_dir} holds what was measured; run it again"
-            )
-
-    def _line(self, label: str, text: str) -> None:
-        self._console.print(f"{label:<{LABEL_WIDTH}} {text}", markup=False)
+            tell("interrupted", f"{trainer.default_root_dir} holds what was measured; run it again")
 
     def _begin(self, run: Run) -> None:
         if self._begun or not run.is_first:
@@ -77,20 +69,20 @@ class PrintRun(Callback):
         self._begun = True
         coverage = run.module.coverage
         name = run.module.source.path.rstrip("/").rpartition("/")[2]
-        self._line(
+        tell(
             name,
             f"{_millions(coverage.total)} parameters, {len(coverage.linears)} linear weights = "
             f"{coverage.share:.0%} of them take part",
         )
         self._not_covered(coverage)
         for note in run.data.notes(run.module.context_length):
-            self._line("note", note)
+            tell("note", note)
 
     def _not_covered(self, coverage: "Coverage") -> None:
         missing = coverage.not_covered()
         if missing:
             share = sum(item.parameters for item in missing) / coverage.total
-            self._line(
+            tell(
                 "warning",
                 f"{len(missing)} weights = {share:.0%} of the parameters are not covered: "
                 f"{missing[0].name} first, {missing[0].reason}",
@@ -102,10 +94,10 @@ class PrintRun(Callback):
             return
         texts = ", ".join(f"{name} {count:,} texts" for name, count in importance.texts.items())
         if found.file is not None:
-            self._line("identify", f"{texts}, from {found.file}, no forward pass")
+            tell("identify", f"{texts}, from {found.file}, no forward pass")
             return
         distinct = sum(each["distinct_texts"] for each in importance.data.values())
-        self._line(
+        tell(
             "identify",
             f"{texts}, {distinct:,} distinct in {found.forward_passes:,} forward passes, "
             f"{found.seconds:.1f} s",
@@ -117,18 +109,18 @@ class PrintRun(Callback):
             return
         origin, count = edit.selection.origin, edit.selection.count
         share = count / run.module.coverage.total
-        self._line(
+        tell(
             "select",
             f"{origin.get('method')}, proportion {origin.get('proportion')}: {count:,} parameters "
             f"({100 * share:.3g} %)",
         )
         if count == 0:
-            self._line("note", "nothing is selected, so that nothing changes")
-        self._line("prune" if edit.factor == 0 else "scale", f"factor {edit.factor:g}")
+            tell("note", "nothing is selected, so that nothing changes")
+        tell("prune" if edit.factor == 0 else "scale", f"factor {edit.factor:g}")
 
     def _table(self, run: Run) -> None:
         for line in plain(run.module.scores):
-            self._console.print(line, markup=False)
+            say(line)
 
     def _files(self, run: Run) -> None:
         folder = run.folder
@@ -137,7 +129,7 @@ class PrintRun(Callback):
         names += ["importance.safetensors"] if run.command != "validate" else []
         names += ["samples"] if (folder / "samples").exists() else []
         board = f", TensorBoard: tensorboard --logdir {folder}" if run.has_logger else ""
-        self._line(str(folder), f"{', '.join(names)}{board}")
+        tell(str(folder), f"{', '.join(names)}{board}")
 
 
 def _millions(number: int) -> str:

@@ -12,7 +12,7 @@ from callbacks.run import Run, running
 from mathneuro.errors import InputError
 from mathneuro.files import write_json
 from mathneuro.results import run_record
-from mathneuro.scores import Score, Scores, finite
+from mathneuro.scores import Scores
 from mathneuro.table import markdown
 
 STEPS = {"before": 0, "after": 1}
@@ -34,9 +34,13 @@ class RecordRun(Callback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Refuse a folder with the results of a whole run; clear what another left there."""
         run = running(trainer, pl_module)
-        if self._checked:
+        if self._checked or run.command == "sweep":
             return
         self._checked = True
+        if (run.folder / "study.json").exists():
+            raise InputError(
+                f"folder: {run.folder} holds the results of a sweep; give another folder"
+            )
         results = run.folder / "results.json"
         if _is_finished(results) and not self.overwrite:
             raise InputError(
@@ -52,6 +56,8 @@ class RecordRun(Callback):
     def on_predict_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the importance."""
         run = running(trainer, pl_module)
+        if run.command == "sweep":
+            return
         if run.command == "predict":
             self._write_results(run, finished=True)
         self._write_importance(run)
@@ -71,14 +77,11 @@ class RecordRun(Callback):
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the scores of this state of the model."""
         run = running(trainer, pl_module)
+        if run.command == "sweep":
+            return
         scores = run.module.scores.setdefault(run.module.column, Scores())
         names = [name for name, texts in run.data.tokenized.items() if texts.held_out]
-        for name, measured in zip(names, run.module.perplexity(), strict=True):
-            scores.perplexity[name] = Score(
-                measured["perplexity"], finite(measured["standard_error"]), int(measured["texts"])
-            )
-            if finite(measured["perplexity"]) is None:
-                scores.notes.append(f"the perplexity of {name} is no number: the model overflows")
+        run.module.keep_perplexity(scores, names)
         step = STEPS[run.module.column]
         for label, score in scores.rows().items():
             tag, _, metric = label.rpartition(" ")
@@ -90,7 +93,7 @@ class RecordRun(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the summary page and the hyperparameters, once all is measured."""
         run = running(trainer, pl_module)
-        if run.command == "operate" and not run.module.intervening:
+        if run.command == "sweep" or (run.command == "operate" and not run.module.intervening):
             return
         for logger in trainer.loggers:
             if isinstance(logger, TensorBoardLogger) and run.is_first:

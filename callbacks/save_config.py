@@ -1,4 +1,4 @@
-"""When the config is saved: before anything else, so that the folder tells what was asked."""
+"""When the config is saved: once all checks have passed, before anything is measured."""
 
 from pathlib import Path
 
@@ -13,7 +13,29 @@ class SaveRunConfig(SaveConfigCallback):
     """Saves the exact config into the run's folder; it can be given as ``--config`` again."""
 
     @override
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Wait: a run that is refused must not replace the config of the run that is there."""
+
+    @override
+    def on_predict_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Write the config."""
+        self._save(trainer, pl_module, "predict")
+
+    @override
+    def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Write the config."""
+        self._save(trainer, pl_module, "validate")
+
+    def _save(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if trainer.is_global_zero and not self.already_saved:
+            self.save_config(trainer, pl_module, stage)
+            self.already_saved = True
+
+    @override
     def save_config(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Write the config in one step."""
-        text = self.parser.dump(self.config, skip_unset=False)
+        """Write the config in one step, whichever part of a sweep this is."""
+        config = self.config.clone()
+        if "shard" in config:
+            config["shard"] = "1/1"
+        text = self.parser.dump(config, skip_unset=False)
         write_text(Path(trainer.default_root_dir) / "config.yaml", text)

@@ -1,15 +1,23 @@
-"""When parameters are selected: at the end of the predict epoch."""
+"""When parameters are selected: after the predict epoch, or as a setting of a sweep begins."""
+
+from dataclasses import replace
+from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from typing_extensions import override
 
 from callbacks.run import Run, running
 from mathneuro.errors import InputError
+from mathneuro.grid import Setting
 from mathneuro.methods import calibration_sets, check_method, select
+from mathneuro.selection import Selection
+from mathneuro.study import InFlight
 
 
 class SelectParameters(Callback):
     """Selects parameters as soon as their importance is known.
+
+    In a sweep the grid says how, and only the seed is taken from here.
 
     Args:
         method: mathneuro (what matters for math and not for the calibration sets), wanda (what
@@ -33,11 +41,15 @@ class SelectParameters(Callback):
         self.proportion = proportion
         self.calibration = calibration
         self.seed = seed
+        self._last: tuple[Setting, Selection] | None = None
 
     @override
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Refuse calibration sets that do not exist, before the model loads."""
         run = running(trainer, pl_module)
+        if run.module.study is not None:
+            run.module.study.expect("selection", {"seed": self.seed})
+            return
         calibration_sets(run.data.names, self.method, self.calibration)
 
     @override
@@ -54,6 +66,43 @@ class SelectParameters(Callback):
         if run.command == "operate" and run.module.selection is None:
             self._select(run)
 
+    @override
+    def on_validation_batch_start(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Select what the setting of a sweep says."""
+        run = running(trainer, pl_module)
+        study = run.module.study
+        if study is None:
+            return
+        name = study.names[batch]
+        flight = run.module.in_flight = InFlight(name, study.settings[name])
+        if flight.setting is not None:
+            flight.selection = self._select_setting(run, flight.setting)
+            flight.known = study.find(flight.selection, flight.setting.factor)
+
+    def _select_setting(self, run: Run, setting: Setting) -> Selection:
+        """Select, unless the setting before differs in nothing but its factor."""
+        same = replace(setting, factor=0.0)
+        if self._last is None or self._last[0] != same:
+            selection = select(
+                run.module.coverage.linears,
+                run.module.importances[setting.draw],
+                method=setting.method,
+                proportion=setting.proportion,
+                calibration=setting.calibration,
+                seed=self.seed,
+                repeat=setting.repeat,
+                progress=True,
+            )
+            self._last = same, selection
+        return self._last[1]
+
     def _select(self, run: Run) -> None:
         if run.module.importance is None:
             return
@@ -64,5 +113,6 @@ class SelectParameters(Callback):
             proportion=self.proportion,
             calibration=self.calibration,
             seed=self.seed,
+            repeat=run.data.repeat,
             progress=True,
         )

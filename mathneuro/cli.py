@@ -1,7 +1,7 @@
 """The command line: Lightning's CLI with our commands, our callbacks and short error messages."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
 from mathneuro.errors import InputError
+from mathneuro.grid import Grid
 from mathneuro.messages import shorten
 from mathneuro.module import CausalLanguageModel
 from mathneuro.trainer import MathNeuroTrainer
@@ -26,6 +27,13 @@ from mathneuro.trainer import MathNeuroTrainer
 DESCRIPTION = """Find the parameters of a language model that matter for math and not for ordinary
 language, prune or scale them, and measure what that did. Start with:
 python main.py operate --config configs/quickstart.yaml"""
+
+
+REPORT = "report"
+"""The command that needs no model."""
+
+RUN_PARTS = {"model", "datamodule"}
+"""Arguments of commands that do not come from the command line."""
 
 
 class Parser(LightningArgumentParser):
@@ -48,10 +56,11 @@ def options(parser: ArgumentParser) -> list[str]:
 
 
 class CommandLine(LightningCLI):
-    """LightningCLI with the commands ``operate``, ``predict`` and ``validate``.
+    """LightningCLI with the commands of `MathNeuroTrainer`.
 
     Args:
         callbacks: Classes of the callbacks that always run, by their name in the config.
+        silent_callbacks: Classes of callbacks that always run and have no options.
         save_config: Callback that saves the config.
         progress_bar: Callback that shows progress, unless the config names another.
     """
@@ -59,10 +68,12 @@ class CommandLine(LightningCLI):
     def __init__(
         self,
         callbacks: Mapping[str, type[Callback]],
+        silent_callbacks: Sequence[type[Callback]],
         save_config: type[SaveConfigCallback],
         progress_bar: type[ProgressBar],
     ) -> None:
         self._callback_classes = dict(callbacks)
+        self._silent_callbacks = tuple(silent_callbacks)
         self._progress_bar = progress_bar
         super().__init__(
             CausalLanguageModel,
@@ -86,9 +97,10 @@ class CommandLine(LightningCLI):
 
     @override
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Give every callback a section of its own, and the run a folder."""
+        """Give every callback and the grid a section of their own, and the run a folder."""
         for name, callback in self._callback_classes.items():
             parser.add_lightning_class_args(callback, name)
+        parser.add_class_arguments(Grid, "grid")
         parser.add_argument("--folder", type=str, default="runs/run", help="Folder of the run.")
         parser.link_arguments("folder", "trainer.default_root_dir")
 
@@ -96,7 +108,41 @@ class CommandLine(LightningCLI):
     @override
     def subcommands() -> dict[str, set[str]]:
         """Return the commands and the arguments that do not come from the command line."""
-        return {name: {"model", "datamodule"} for name in ("operate", "predict", "validate")}
+        commands = dict.fromkeys(("operate", "predict", "validate", "sweep"), RUN_PARTS)
+        return {**commands, REPORT: set()}
+
+    @override
+    def _prepare_subcommand_parser(
+        self, klass: type, subcommand: str, **keywords: Any
+    ) -> LightningArgumentParser:
+        """Give ``report`` its own arguments alone: it needs no model, data or Trainer."""
+        if subcommand != REPORT:
+            return super()._prepare_subcommand_parser(klass, subcommand, **keywords)
+        parser = self.init_parser(**keywords)
+        parser.add_method_arguments(klass, subcommand)
+        return parser
+
+    @override
+    def _set_seed(self) -> None:
+        if self.subcommand != REPORT:
+            super()._set_seed()
+
+    @override
+    def instantiate_classes(self) -> None:
+        """Build model, data and Trainer, for the commands that need them."""
+        if self.subcommand == REPORT:
+            return
+        super().instantiate_classes()
+        if isinstance(self.trainer, MathNeuroTrainer):
+            self.trainer.grid = self._get(self.config_init, "grid")
+
+    @override
+    def _run_subcommand(self, subcommand: str) -> None:
+        if subcommand != REPORT:
+            super()._run_subcommand(subcommand)
+            return
+        options = self.config[REPORT]
+        MathNeuroTrainer.report(Path(options.folder), options.math, options.others)
 
     @override
     def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
@@ -115,11 +161,17 @@ class CommandLine(LightningCLI):
 
         trainer = self._get(self.config_init, "trainer")
         callbacks = trainer["callbacks"] = list(trainer["callbacks"] or [])
+        callbacks += [callback() for callback in self._silent_callbacks]
         bars = [each for each in callbacks if isinstance(each, ProgressBar)]
         if trainer["enable_progress_bar"] is not False and not bars:
             callbacks.append(self._progress_bar())
-        folder = make_folder(self._get(self.config_init, "folder"))
-        if trainer["logger"] in (None, True):
+        folder = self._get(self.config_init, "folder")
+        if not self._get(self.config_init, "dry_run", False):
+            make_folder(folder)
+        if self.subcommand == "sweep" and trainer["logger"] is None:
+            # A sweep writes TensorBoard's pages itself, so that they are whole after a resume.
+            keywords["logger"] = False
+        elif trainer["logger"] in (None, True):
             keywords["logger"] = TensorBoardLogger(
                 folder, name="", version="", default_hp_metric=False
             )
@@ -133,7 +185,7 @@ class CommandLine(LightningCLI):
             ) from error
 
 
-def make_folder(folder: str) -> str:
+def make_folder(folder: str) -> None:
     """Make the folder of a run.
 
     Raises:
@@ -147,17 +199,17 @@ def make_folder(folder: str) -> str:
         raise InputError(
             f"folder: {folder!r} cannot be made ({error.strerror or error}); give another folder"
         ) from error
-    return folder
 
 
 def run(
     callbacks: Mapping[str, type[Callback]],
+    silent_callbacks: Sequence[type[Callback]],
     save_config: type[SaveConfigCallback],
     progress_bar: type[ProgressBar],
 ) -> None:
     """Run the command line; a mistake in its input ends it with one sentence and status 2."""
     try:
-        CommandLine(callbacks, save_config, progress_bar)
+        CommandLine(callbacks, silent_callbacks, save_config, progress_bar)
     except InputError as error:
         fail(str(error))
 

@@ -1,11 +1,14 @@
 """EleutherAI's lm-eval on a model that is in memory, left as it was found."""
 
 import difflib
+import hashlib
 import io
+import json
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +17,15 @@ from lightning.pytorch.utilities.seed import isolate_rng
 
 from mathneuro.errors import InputError
 from mathneuro.hub import offline_if_unreachable
+from mathneuro.outcomes import question_outcomes
 from mathneuro.scores import Score, finite
 
 if TYPE_CHECKING:
     from mathneuro.live_model import LiveModel
+
+
+WHEREABOUTS = ("dataset_path", "dataset_kwargs", "config_source")
+"""Where the files of a task lie, which does not matter for what it asks."""
 
 
 @dataclass(frozen=True)
@@ -151,12 +159,14 @@ class Evaluation:
         samples: By task, one record a question and filter.
         notes: Prompts that did not fit and answers that were cut.
         record: lm-eval's own record: configurations, versions, shots, numbers of questions.
+        outcomes: What came of every question, by label; see `question_outcomes`.
     """
 
     scores: dict[str, dict[str, Score]]
     samples: dict[str, list[dict[str, Any]]]
     notes: list[str]
     record: dict[str, Any]
+    outcomes: dict[str, dict[str, list[float]]]
 
 
 def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSettings) -> Evaluation:
@@ -172,7 +182,10 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
     """
     from lm_eval.evaluator import evaluate as run
 
-    with isolate_rng(), quiet(), redirect_stdout(io.StringIO()), live.attached():
+    with ExitStack() as stack:
+        for context in (isolate_rng(), quiet(), _compiled_once(), live.attached()):
+            stack.enter_context(context)
+        stack.enter_context(redirect_stdout(io.StringIO()))
         seed_everything(settings.seed, verbose=False)
         results = run(
             lm=live,
@@ -186,15 +199,57 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
         notes = [*live.notes(), *_fewshot_notes(tasks, settings)]
     groups = results.get("group_subtasks", {})
     inner = {name for names in groups.values() for name in names}
-    scores = {
+    measured = {
         name: _metrics(metrics) for name, metrics in results["results"].items() if name not in inner
     }
+    scores = {name: metrics for name, metrics in measured.items() if metrics}
+    samples = results.pop("samples")
     return Evaluation(
-        scores={name: metrics for name, metrics in scores.items() if metrics},
-        samples=results.pop("samples"),
+        scores=scores,
+        samples=samples,
         notes=notes,
         record=dict(results),
+        outcomes=question_outcomes(samples, scores, groups),
     )
+
+
+@contextmanager
+def _compiled_once() -> Iterator[None]:
+    """Compile each template of a task once, where lm-eval compiles it anew for every question."""
+    from lm_eval.utils import env
+
+    env.from_string = cache(type(env).from_string.__get__(env))
+    try:
+        yield
+    finally:
+        del env.from_string
+
+
+def tasks_fingerprint(tasks: dict[str, Any], settings: EvaluationSettings) -> dict[str, str]:
+    """Hash what each task asks and how, wherever its files lie.
+
+    Args:
+        tasks: What `load_tasks` built.
+        settings: How many of the questions are asked.
+
+    Returns:
+        A SHA-256 by name of the task, of its configuration, its version and its questions.
+    """
+    fingerprints = {}
+    for name, task in tasks["tasks"].items():
+        config = task.dump_config()
+        for part in (config, config.get("metadata") or {}):
+            for key in WHEREABOUTS:
+                part.pop(key, None)
+        questions = [doc for _, doc in task.doc_iterator(limit=settings.limit)]
+        text = json.dumps([config, task.VERSION, questions], sort_keys=True, default=_stable)
+        fingerprints[name] = hashlib.sha256(text.encode()).hexdigest()
+    return fingerprints
+
+
+def _stable(value: Any) -> str:  # noqa: ANN401
+    """Write what JSON does not know without its address in memory."""
+    return str(getattr(value, "__qualname__", type(value).__name__))
 
 
 def _fewshot_notes(tasks: dict[str, Any], settings: EvaluationSettings) -> list[str]:

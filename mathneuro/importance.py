@@ -40,11 +40,13 @@ class Identification:
 
     Attributes:
         forward_passes: How many batches went through the model.
+        texts_forwarded: How many texts these were: each distinct one once.
         seconds: How long that took.
         file: The file that it was read from, if it was.
     """
 
     forward_passes: int
+    texts_forwarded: int
     seconds: float
     file: Path | None = None
 

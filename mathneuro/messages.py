@@ -62,9 +62,12 @@ def _unknown(found: re.Match[str], options: tuple[str, ...]) -> str:
     given = found["name"]
     # A section, such as `trainer` for `trainer.foo`, is no option that can have been meant.
     others = [option for option in options if not given.strip("-").startswith(f"{option}.")]
-    close = difflib.get_close_matches(given.strip("-"), others, n=1, cutoff=0.6) or [
-        option for option in others if option.rpartition(".")[2] == given.rpartition(".")[2]
-    ]
+    name = given.strip("-")
+    same = [option for option in others if option.rpartition(".")[2] == name]
+    close = same or difflib.get_close_matches(name, others, n=1, cutoff=0.6)
+    if not close:
+        last = name.rpartition(".")[2]
+        close = [option for option in others if option.rpartition(".")[2] == last]
     hint = f"did you mean {close[0]}?" if close else HELP
     return f"{given}: there is no such option; {hint}"
 
@@ -106,9 +109,11 @@ def _no_section(found: re.Match[str], _options: tuple[str, ...]) -> str:
 
 
 def _missing(found: re.Match[str], _options: tuple[str, ...]) -> str:
-    names = [re.sub(r"^(operate|predict|validate)\.", "", n) for n in found["names"].split(", ")]
+    command = r"^(operate|predict|report|sweep|validate)\."
+    names = [re.sub(command, "", name) for name in found["names"].split(", ")]
     if "." not in names[0]:
-        return f"{', '.join(map(_place, names))}: not given, but needed; give it in the config"
+        given = ", ".join(map(_place, names))
+        return f"{given}: not given, but needed; give it in the config, or as --{names[0]} VALUE"
     return (
         f"{', '.join(names)}: not given, but needed; give a config that holds it (--config "
         f"configs/quickstart.yaml) or set it on the command line (--{names[0]} ...)"

@@ -22,14 +22,16 @@ from mathneuro.loading import (
     weight_hash,
 )
 from mathneuro.perplexity import TokenPerplexity, token_losses
-from mathneuro.scores import Scores
+from mathneuro.scores import Score, Scores, finite
 from mathneuro.selection import Selection
+from mathneuro.study import InFlight, Study
 from mathneuro.suitability import position_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from mathneuro.data.batches import Batch
+    from mathneuro.data.draws import DrawKey
 
 
 class CausalLanguageModel(LightningModule):
@@ -57,6 +59,10 @@ class CausalLanguageModel(LightningModule):
     """The edit to evaluate."""
     intervening: bool = False
     """Whether validation sees the edited weights."""
+    study: Study | None = None
+    """The sweep that is running."""
+    in_flight: InFlight | None = None
+    """The setting of the sweep that is evaluated right now."""
 
     def __init__(
         self,
@@ -73,6 +79,7 @@ class CausalLanguageModel(LightningModule):
             source, revision, tokenizer, gguf_file, dtype, attention_implementation,
             trust_remote_code,
         )  # fmt: skip
+        self.importances: dict[DrawKey, Importance] = {}
         self.perplexities: list[TokenPerplexity] = []
         self.scores: dict[str, Scores] = {}
 
@@ -114,7 +121,12 @@ class CausalLanguageModel(LightningModule):
 
     @property
     def column(self) -> str:
-        """Which column of the end table validation fills: ``before`` or ``after``."""
+        """What the scores that validation measures belong to.
+
+        ``before``, ``after``, or in a sweep the name of the setting.
+        """
+        if self.in_flight is not None:
+            return self.in_flight.name
         return "after" if self.intervening else "before"
 
     @property
@@ -170,24 +182,55 @@ class CausalLanguageModel(LightningModule):
     @override
     def on_validation_epoch_start(self) -> None:
         """Start one perplexity a set of held-out texts."""
-        loaders = self.trainer.num_val_batches
-        self.perplexities = [TokenPerplexity().to(self.device) for _ in loaders]
+        if self.study is None:
+            loaders = self.trainer.num_val_batches
+            self.perplexities = [TokenPerplexity().to(self.device) for _ in loaders]
 
     @override
-    def validation_step(self, batch: "Batch", batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Add the texts of a batch to the perplexity of their set."""
-        if not batch:
-            return
+    def validation_step(
+        self, batch: "Batch | int", batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        """Add the texts of a batch to the perplexity of their set; in a sweep, those of all sets.
+
+        The batch of a sweep is the position of a setting.
+        """
+        if isinstance(batch, int):
+            if self.in_flight is not None and self.in_flight.known is None:
+                self._measure_held_out()
+        elif batch:
+            self._add(batch, self.perplexities[dataloader_idx])
+
+    def _measure_held_out(self) -> None:
+        loaders = self.trainer.datamodule.held_out_loaders()  # type: ignore[attr-defined]
+        self.perplexities = [TokenPerplexity().to(self.device) for _ in loaders]
+        for loader, perplexity in zip(loaders, self.perplexities, strict=True):
+            for batch in loader:
+                self._add(self.trainer.strategy.batch_to_device(batch, self.device), perplexity)
+
+    def _add(self, batch: "Batch", perplexity: TokenPerplexity) -> None:
         output = self.model(
             input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False
         )
         losses = token_losses(output.logits, batch["input_ids"], batch["attention_mask"])
-        self.perplexities[dataloader_idx].update(losses, batch["attention_mask"][:, 1:])
+        perplexity.update(losses, batch["attention_mask"][:, 1:])
 
-    def perplexity(self) -> list[dict[str, float]]:
-        """Return what the validation epoch measured: one dictionary a set, none without texts."""
-        return [
-            {name: float(value) for name, value in metric.compute().items()}
-            for metric in self.perplexities
-            if metric.texts
-        ]
+    def keep_perplexity(self, scores: Scores, names: list[str]) -> None:
+        """Put the perplexities that were measured into the scores.
+
+        Args:
+            scores: The scores to add to.
+            names: The sets of held-out texts, in the order of their loaders.
+        """
+        measured = [metric for metric in self.perplexities if metric.losses]
+        for name, metric in zip(names, measured, strict=True):
+            found = {label: float(value) for label, value in metric.compute().items()}
+            scores.perplexity[name] = Score(
+                found["perplexity"], finite(found["standard_error"]), int(found["texts"])
+            )
+            losses, tokens = metric.by_text()
+            scores.outcomes[f"perplexity {name}"] = {
+                "losses": losses.tolist(),
+                "tokens": tokens.long().tolist(),
+            }
+            if finite(found["perplexity"]) is None:
+                scores.notes.append(f"the perplexity of {name} is no number: the model overflows")

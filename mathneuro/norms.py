@@ -57,6 +57,8 @@ class InputNorms:
 
     Args:
         linears: The linear modules to watch, by the name of their weight.
+        draws: For how many draws of texts at once. None: for one, whose sums have no dimension for
+            draws.
 
     Example:
         >>> linear = nn.Linear(2, 3)
@@ -67,13 +69,15 @@ class InputNorms:
         tensor([5., 1.], dtype=torch.float64)
     """
 
-    def __init__(self, linears: Mapping[str, nn.Linear]) -> None:
+    def __init__(self, linears: Mapping[str, nn.Linear], draws: int | None = None) -> None:
         self._linears = dict(linears)
+        self._leading = () if draws is None else (draws,)
         self._widths: dict[str, int] = {}
         self._same_as: dict[str, str] = {}
         self._total: Tensor | None = None
         self._batch: _Batch | None = None
-        self.texts = 0
+        self.texts = torch.zeros(self._leading, dtype=torch.int64)
+        self.forwarded = 0
         self.tokens = 0
 
     @contextmanager
@@ -99,7 +103,8 @@ class InputNorms:
         Args:
             attention_mask: 1 where a token belongs to a text, 0 at padding, ``[texts, tokens]``.
             names: How to name each text to the user if its activations are not finite.
-            counts: How often each text was drawn, ``[texts]``. None: once.
+            counts: How often each text was drawn, ``[texts]``, or ``[draws, texts]`` if there are
+                several draws. None: once.
 
         Raises:
             InputError: If an input holds NaN or Inf at a token of a text.
@@ -111,7 +116,8 @@ class InputNorms:
             self._add_up(self._batch, names, counts)
         finally:
             self._batch = None
-        self.texts += len(names) if counts is None else int(counts.sum())
+        self.texts += len(names) if counts is None else counts.sum(dim=-1).cpu()
+        self.forwarded += len(names)
         self.tokens += int(attention_mask.sum())
 
     def observe(self, name: str, inputs: Tensor) -> None:
@@ -146,17 +152,20 @@ class InputNorms:
         batch.norms[name] = text_norms(shaped, batch.padding)
 
     def sums(self) -> dict[str, Tensor]:
-        """Return the sums so far: float64 of shape ``[features]``, by the name of the weight.
+        """Return the sums so far, by the name of the weight.
+
+        Float64 of shape ``[features]``, or ``[draws, features]`` if there are several draws:
+        ``a[d, j] = sum_s counts[d, s] * ||X_s[:, j]||_2``.
 
         Raises:
             InputError: If a module that takes part never ran.
         """
         if self._total is None:
             return {
-                name: torch.zeros(linear.in_features, dtype=torch.float64)
+                name: torch.zeros((*self._leading, linear.in_features), dtype=torch.float64)
                 for name, linear in self._linears.items()
             }
-        parts = torch.split(self._total, list(self._widths.values()))
+        parts = torch.split(self._total, list(self._widths.values()), dim=-1)
         sums = dict(zip(self._widths, parts, strict=True))
         sums |= {name: sums[source] for name, source in self._same_as.items()}
         missing = [name for name in self._linears if name not in sums]
@@ -180,7 +189,7 @@ class InputNorms:
         joined = torch.cat(list(batch.norms.values()), dim=1)
         if not bool(torch.isfinite(joined).all()):
             self._refuse(batch, names)
-        weights = torch.ones(len(names)) if counts is None else counts
+        weights = torch.ones((*self._leading, len(names))) if counts is None else counts
         total = weights.to(joined.device, torch.float64) @ joined.to(torch.float64)
         layout = dict(zip(batch.norms, widths, strict=True))
         if self._total is None:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torchmetrics import Metric
+from torchmetrics.utilities import dim_zero_cat
 
 
 def token_losses(logits: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -38,19 +39,13 @@ class TokenPerplexity(Metric):
     """
 
     full_state_update = False
-    losses: Tensor
-    tokens: Tensor
-    losses_squared: Tensor
-    losses_tokens: Tensor
-    tokens_squared: Tensor
-    texts: Tensor
+    losses: list[Tensor]
+    tokens: list[Tensor]
 
     def __init__(self) -> None:
         super().__init__()
-        for name in (
-            "losses", "tokens", "losses_squared", "losses_tokens", "tokens_squared", "texts"
-        ):  # fmt: skip
-            self.add_state(name, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        for name in ("losses", "tokens"):
+            self.add_state(name, [], dist_reduce_fx="cat")
 
     def update(self, losses: Tensor, predicted: Tensor) -> None:
         """Add texts.
@@ -59,28 +54,25 @@ class TokenPerplexity(Metric):
             losses: Loss of each token in nats, 0 where none is predicted, ``[texts, tokens]``.
             predicted: 1 where a token is predicted, ``[texts, tokens]``.
         """
-        loss, tokens = losses.sum(1, dtype=torch.float64), predicted.sum(1, dtype=torch.float64)
-        self.losses += loss.sum()
-        self.tokens += tokens.sum()
-        self.losses_squared += (loss * loss).sum()
-        self.losses_tokens += (loss * tokens).sum()
-        self.tokens_squared += (tokens * tokens).sum()
-        self.texts += len(loss)
+        self.losses.append(losses.sum(1, dtype=torch.float64))
+        self.tokens.append(predicted.sum(1, dtype=torch.float64))
+
+    def by_text(self) -> tuple[Tensor, Tensor]:
+        """Return the summed loss in nats and the number of predicted tokens of every text."""
+        return dim_zero_cat(self.losses), dim_zero_cat(self.tokens)
 
     def compute(self) -> dict[str, Tensor]:
         """Return perplexity, its standard error, and the numbers of texts and tokens.
 
         The standard error of a single text is NaN: nothing is known about it.
         """
-        mean = self.losses / self.tokens
-        perplexity = mean.exp()
-        residual = (
-            self.losses_squared - 2 * mean * self.losses_tokens + mean**2 * self.tokens_squared
-        ).clamp_min(0)
-        variance = residual * self.texts / (self.texts - 1) / self.tokens**2
+        losses, tokens = self.by_text()
+        mean = losses.sum() / tokens.sum()
+        perplexity, texts = mean.exp(), len(losses)
+        variance = (losses - mean * tokens).var() * texts / tokens.sum() ** 2
         return {
             "perplexity": perplexity,
             "standard_error": perplexity * variance.sqrt(),
-            "texts": self.texts.clone(),
-            "tokens": self.tokens.clone(),
+            "texts": torch.tensor(float(texts)),
+            "tokens": tokens.sum(),
         }

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from mathneuro.changes import changes
 from mathneuro.selection import Selection
 
 if TYPE_CHECKING:
@@ -83,5 +84,12 @@ def run_record(
         record["factor"] = module.edit.factor
     if module.scores:
         record["held_out"] = data.held_out_fingerprints()
-    record["scores"] = {state: asdict(scores) for state, scores in module.scores.items()}
+    # The samples beside the record hold the outcome of every question.
+    record["scores"] = {
+        state: {key: value for key, value in asdict(scores).items() if key != "outcomes"}
+        for state, scores in module.scores.items()
+    }
+    if {"before", "after"} <= module.scores.keys():
+        compared = changes(module.scores["before"], module.scores["after"])
+        record["changes"] = {label: asdict(change) for label, change in compared.items()}
     return record

@@ -29,12 +29,16 @@ class Scores:
         tasks: By name of the task and name of the metric, filter included.
         notes: What the reader of the scores must know, such as prompts that were cut.
         evaluation: lm-eval's own record: configurations, versions, groups.
+        outcomes: What was measured question by question or text by text, by the label that `rows`
+            gives: ``values``, in the order of the questions, or ``losses`` (nats) and ``tokens`` of
+            every text.
     """
 
     perplexity: dict[str, Score] = field(default_factory=dict)
     tasks: dict[str, dict[str, Score]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     evaluation: dict[str, Any] = field(default_factory=dict)
+    outcomes: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     def rows(self) -> dict[str, Score]:
         """Return every score by a label that names the task and the metric, or the set."""
@@ -44,6 +48,16 @@ class Scores:
             for metric, score in metrics.items()
         }
         return rows | {f"perplexity {name}": score for name, score in self.perplexity.items()}
+
+
+def is_perplexity(label: str) -> bool:
+    """Tell whether a label of `Scores.rows` is that of a perplexity, whose changes are ratios.
+
+    Example:
+        >>> is_perplexity("perplexity math"), is_perplexity("gsm8k exact_match")
+        (True, False)
+    """
+    return label.startswith("perplexity ")
 
 
 def finite(value: float) -> float | None:

@@ -1,5 +1,6 @@
 """Exact selection of the parameters with the highest scores, weight by weight."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,6 +87,15 @@ class Selection:
     def count(self) -> int:
         """How many parameters are selected."""
         return sum(positions.numel() for positions in self.positions.values())
+
+    def sha256(self) -> str:
+        """Return a hash of all positions; equal selections have equal ones."""
+        digest = hashlib.sha256()
+        for name in sorted(self.positions):
+            positions = self.positions[name]
+            digest.update(f"{name} {positions.numel()} ".encode())
+            digest.update(positions.cpu().contiguous().to(torch.int64).numpy().tobytes())
+        return digest.hexdigest()
 
     def mask(self, weight: str) -> Tensor:
         """Return the selection of one weight as a bool tensor of the weight's shape."""

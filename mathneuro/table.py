@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mathneuro.scores import Score, Scores
+from mathneuro.changes import changes
+from mathneuro.scores import Score, Scores, is_perplexity
+from mathneuro.statistics import Comparison
 
 
 @dataclass(frozen=True)
@@ -14,7 +16,7 @@ class Row:
         label: Task and metric, or perplexity and set.
         before: Value and standard error of the model as it was found.
         after: The same of the edited model.
-        change: After less before; a perplexity's is a ratio.
+        change: After less before, a perplexity's as a ratio, with its 95 % interval and p-value.
         count: How many questions or texts it is over.
     """
 
@@ -38,11 +40,12 @@ def table(scores: Mapping[str, Scores]) -> list[Row]:
         >>> before = Scores(tasks={"sums": {"acc": Score(0.9, 0.03, 100)}})
         >>> after = Scores(tasks={"sums": {"acc": Score(0.2, 0.04, 100)}})
         >>> row = table({"before": before, "after": after})[0]
-        >>> row.label, row.before, row.after, row.change, row.count
-        ('sums acc', '0.900 ± 0.030', '0.200 ± 0.040', '-0.700', 'n = 100')
+        >>> row.before, row.after, row.change, row.count
+        ('0.900 ± 0.030', '0.200 ± 0.040', '-0.700 [-0.798, -0.602] p < 0.001', 'n = 100')
     """
     columns = {state: each.rows() for state, each in scores.items()}
     labels = list(dict.fromkeys(label for rows in columns.values() for label in rows))
+    changed = changes(scores["before"], scores["after"]) if len(columns) == 2 else {}
     result = []
     for label in labels:
         before = columns.get("before", {}).get(label)
@@ -51,9 +54,9 @@ def table(scores: Mapping[str, Scores]) -> list[Row]:
         result.append(
             Row(
                 label=label,
-                before=_score(label, before),
-                after=_score(label, after),
-                change=_change(label, before, after),
+                before=written(label, before),
+                after=written(label, after),
+                change=_change(label, changed.get(label)),
                 count="" if known is None else f"n = {known.count:,}",
             )
         )
@@ -85,24 +88,31 @@ def plain(scores: Mapping[str, Scores]) -> list[str]:
     ]
 
 
-def _is_perplexity(label: str) -> bool:
-    return label.startswith("perplexity ")
+def written(label: str, score: Score | None) -> str:
+    """Write a score with its standard error; nothing if there is none.
 
-
-def _score(label: str, score: Score | None) -> str:
+    Example:
+        >>> written("sums acc", Score(0.35, 0.0338, 200))
+        '0.350 ± 0.034'
+    """
     if score is None:
         return ""
-    pattern = "{:.4g}" if _is_perplexity(label) else "{:.3f}"
+    pattern = "{:.4g}" if is_perplexity(label) else "{:.3f}"
     value = pattern.format(score.value)
     if score.standard_error is None:
         return value
-    error = "{:.2g}" if _is_perplexity(label) else "{:.3f}"
+    error = "{:.2g}" if is_perplexity(label) else "{:.3f}"
     return f"{value} ± {error.format(score.standard_error)}"
 
 
-def _change(label: str, before: Score | None, after: Score | None) -> str:
-    if before is None or after is None:
+def _change(label: str, change: Comparison | None) -> str:
+    """Write a change with its 95 % interval and p-value, as far as they are known."""
+    if change is None or change.difference is None:
         return ""
-    if _is_perplexity(label):
-        return f"x {after.value / before.value:.3g}"
-    return f"{after.value - before.value:+.3f}"
+    sign, pattern = ("x ", "{:.3g}") if is_perplexity(label) else ("", "{:+.3f}")
+    text = sign + pattern.format(change.difference)
+    if change.low is not None and change.high is not None:
+        text += f" [{pattern.format(change.low)}, {pattern.format(change.high)}]"
+    if change.p_value is None:
+        return text
+    return f"{text} {'p < 0.001' if change.p_value < 0.001 else f'p = {change.p_value:.3f}'}"

@@ -3,6 +3,14 @@
 import logging
 import os
 import warnings
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LABEL_WIDTH = 11
+"""Columns that the label of a line takes."""
 
 
 def settle() -> None:
@@ -19,5 +27,23 @@ def quieten() -> None:
     """Keep what libraries tell of themselves off the terminal, once they are imported."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    for message in (".*does not have many workers.*", ".*treespec, LeafSpec.*"):
+    unneeded = ("does not have many workers", "treespec, LeafSpec", "across ranks is zero")
+    for message in (f".*{words}.*" for words in unneeded):
         warnings.filterwarnings("ignore", message=message)
+
+
+def tell(label: str, text: str) -> None:
+    """Print one line: what it is about, and what is to be said."""
+    say(f"{label:<{LABEL_WIDTH}} {text}")
+
+
+def say(line: str) -> None:
+    """Print one line as it is."""
+    _console().print(line, markup=False)
+
+
+@cache
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)

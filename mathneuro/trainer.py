@@ -8,20 +8,29 @@ from typing_extensions import override
 
 from mathneuro.edit import Edit
 from mathneuro.errors import InputError
+from mathneuro.grid import Grid
+from mathneuro.plan import plan_lines
+from mathneuro.study import Shard, Study
+from mathneuro.terminal import say, tell
 
 if TYPE_CHECKING:
     from mathneuro.data.module import TextDataModule
     from mathneuro.module import CausalLanguageModel
 
 
-Command = Literal["operate", "predict", "validate"]
+Command = Literal["operate", "predict", "sweep", "validate"]
 
 
 class MathNeuroTrainer(Trainer):
-    """Lightning's Trainer with the commands ``operate``, ``predict`` and ``validate``."""
+    """Lightning's Trainer with the commands.
+
+    ``operate``, ``predict``, ``sweep`` and ``validate``; ``report`` needs no Trainer.
+    """
 
     command: Command | None = None
     """The command that is running."""
+    grid: Grid = Grid()
+    """What `sweep` tries."""
 
     def operate(self, model: "CausalLanguageModel", datamodule: "TextDataModule") -> None:
         """Evaluate, identify, intervene, evaluate again: the main job."""
@@ -34,6 +43,44 @@ class MathNeuroTrainer(Trainer):
             super().validate(model, datamodule=datamodule, verbose=False)
         finally:
             model.intervening = False
+
+    def sweep(
+        self,
+        model: "CausalLanguageModel",
+        datamodule: "TextDataModule",
+        shard: str = "1/1",
+        dry_run: bool = False,
+    ) -> None:
+        """Run a whole experiment: every setting of the grid, resumable, then the report.
+
+        Args:
+            model: The model.
+            datamodule: The texts.
+            shard: Which part of the settings to run, as i/n; all parts share one folder.
+            dry_run: Whether only the plan is printed.
+        """
+        self._begin("sweep")
+        study = Study(
+            Path(self.default_root_dir),
+            self.grid,
+            datamodule.names,
+            datamodule.num_samples,
+            Shard.parse(shard),
+        )
+        datamodule.draws = study.draws
+        for label, text in plan_lines(study, datamodule):
+            tell(label, text)
+        if dry_run:
+            return
+        model.study = study
+        if study.needs_identification():
+            super().predict(model, datamodule=datamodule, return_predictions=False)
+        datamodule.positions = study.pending()
+        super().validate(model, datamodule=datamodule, verbose=False)
+        if study.missing():
+            tell("sweep", f"{study.missing():,} settings are left to other shards")
+        else:
+            self.report(study.folder)
 
     @override
     def predict(  # type: ignore[override]
@@ -61,6 +108,24 @@ class MathNeuroTrainer(Trainer):
         if edit is not None:
             model.edit, model.intervening = Edit.load(edit), True
         return list(super().validate(model, datamodule=datamodule, verbose=False))
+
+    @staticmethod
+    def report(
+        folder: Path, math: list[str] | None = None, others: list[str] | None = None
+    ) -> None:
+        """Make the tables and figures of a sweep from its folder alone.
+
+        Args:
+            folder: The folder of the sweep.
+            math: Scores that stand for math: names of tasks, tasks with a metric, or "perplexity
+                SET". null: those that the sweep names, or the first task.
+            others: Scores that stand for everything else. null: those that the sweep names, or all
+                other tasks.
+        """
+        from mathneuro.report import write_report
+
+        for line in write_report(folder, math, others).lines:
+            say(line)
 
     def _begin(self, command: Command) -> None:
         """Note the command, and refuse settings that would leave out texts without a word."""

@@ -1,5 +1,6 @@
 """The callbacks under a real Trainer: the model is left as it was found, whatever happens."""
 
+import json
 import math
 from pathlib import Path
 
@@ -7,17 +8,18 @@ import pytest
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from callbacks import AccumulateImportance, Intervene, LMEval, SelectParameters
+from callbacks import AccumulateImportance, Intervene, LMEval, RecordSweep, SelectParameters
 from mathneuro.data import TextSet
 from mathneuro.data.module import TextDataModule
 from mathneuro.errors import InputError
+from mathneuro.grid import Grid
 from mathneuro.loading import weight_hash
 from mathneuro.module import CausalLanguageModel
 from mathneuro.trainer import MathNeuroTrainer
 
 
 class Stop(Callback):
-    """Breaks off at the end of the second validation epoch, or in the first predict batch."""
+    """Breaks off while an edit is on the model, or in the first predict batch."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -26,6 +28,15 @@ class Stop(Callback):
         """Break off while the edit is on the model."""
         assert isinstance(pl_module, CausalLanguageModel)
         if self.where == "validation" and pl_module.intervening:
+            assert weight_hash(pl_module.model) != pl_module.identity["weight_hash"]
+            raise RuntimeError("stop")
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, *_: object, **__: object
+    ) -> None:
+        """Break off in the middle of a setting of a sweep."""
+        assert isinstance(pl_module, CausalLanguageModel)
+        if self.where == "setting" and pl_module.in_flight and pl_module.in_flight.setting:
             assert weight_hash(pl_module.model) != pl_module.identity["weight_hash"]
             raise RuntimeError("stop")
 
@@ -90,6 +101,19 @@ def test_an_exception_leaves_the_model_as_it_was(
     assert not module.intervening
 
 
+def test_an_exception_in_a_sweep_leaves_the_model_as_it_was(
+    model_folder: Path, text_files: dict[str, Path], tmp_path: Path
+) -> None:
+    """In the middle of a setting."""
+    trainer, module, data = parts(model_folder, text_files, tmp_path)
+    trainer.callbacks[:0] = [Stop("setting"), RecordSweep()]  # type: ignore[attr-defined]
+    trainer.grid = Grid(repeats=1, proportions=[0.2])
+    with pytest.raises(RuntimeError, match="stop"):
+        trainer.sweep(module, data)
+    assert left_as_found(module)
+    assert [path.stem for path in (tmp_path / "settings").iterdir()] == ["before"]
+
+
 def test_every_distinct_text_goes_through_the_model_once(
     model_folder: Path, text_files: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -115,6 +139,46 @@ def test_every_distinct_text_goes_through_the_model_once(
     )
 
 
+def test_a_sweep_forwards_every_distinct_text_once(
+    model_folder: Path, text_files: dict[str, Path], tmp_path: Path
+) -> None:
+    """Whatever the number of repeats, samples, proportions, methods and calibration sets."""
+    trainer, module, data = parts(model_folder, text_files, tmp_path, LMEval())
+    assert trainer.callbacks is not None  # type: ignore[attr-defined]
+    trainer.callbacks.insert(0, RecordSweep())  # type: ignore[attr-defined]
+    trainer.grid = Grid(repeats=3, proportions=[0.1, 0.2], factors=[0.0, 2.0], num_samples=[2, 6])
+    seen: list[tuple[int, ...]] = []
+    module.configure_model()
+    decoder = module.model.get_decoder()
+    handle = decoder.register_forward_pre_hook(
+        lambda _module, _args, keywords: seen.extend(
+            tuple(ids[mask == 1].tolist())
+            for ids, mask in zip(keywords["input_ids"], keywords["attention_mask"], strict=True)
+        ),
+        with_kwargs=True,
+    )
+    trainer.sweep(module, data)
+    handle.remove()
+    distinct = {
+        name: [tuple(text.tokens) for text in texts.identification]
+        for name, texts in data.tokenized.items()
+    }
+    held_out = [tuple(text.tokens) for texts in data.tokenized.values() for text in texts.held_out]
+    settings = json.loads((tmp_path / "study.json").read_text())["settings"]
+    evaluated = (len(seen) - 1 - sum(map(len, distinct.values()))) / len(held_out)
+    once = sorted(text for texts in distinct.values() for text in texts)
+    assert sorted(seen[1 : 1 + len(once)]) == once
+    assert all(len(set(texts)) == len(texts) for texts in distinct.values())
+    assert evaluated == len(settings) == 1 + 3 * 2 * 2 * 2 * 3
+    assert module.identification is not None
+    assert module.identification.texts_forwarded == len(once)
+    drawn = sum(len(draw.rows) for each in data.drawn.values() for draw in each.draws.values())
+    assert drawn == 2 * 3 * (2 + 6) > len(once)
+    assert left_as_found(module)
+    assert module.study is not None
+    assert not module.study.pending()
+
+
 def test_other_modules_are_refused(tmp_path: Path) -> None:
     """A callback says what it works with."""
     with pytest.raises(TypeError, match="Expected a CausalLanguageModel and a TextDataModule"):
@@ -137,7 +201,8 @@ def test_perplexity_is_that_of_the_model(
     """Against transformers' own loss, one text at a time."""
     trainer, module, data = parts(model_folder, text_files, tmp_path)
     trainer.validate(module, data)
-    for found, texts in zip(module.perplexity(), data.tokenized.values(), strict=True):
+    for perplexity, texts in zip(module.perplexities, data.tokenized.values(), strict=True):
+        found = perplexity.compute()
         losses, tokens = 0.0, 0
         for text in texts.held_out:
             ids = torch.tensor([text.tokens])
@@ -145,5 +210,5 @@ def test_perplexity_is_that_of_the_model(
             with torch.no_grad():
                 losses += float(module.model(input_ids=ids, labels=ids).loss) * count
             tokens += count
-        assert found["perplexity"] == pytest.approx(math.exp(losses / tokens), rel=1e-5)
+        assert float(found["perplexity"]) == pytest.approx(math.exp(losses / tokens), rel=1e-5)
         assert found["texts"] == 3

@@ -1,17 +1,45 @@
 """Every config in the repository, parsed against the real classes."""
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from mathneuro.grid import PROPORTIONS
 from tests.commands import run
 
-CONFIGS = sorted((Path(__file__).parent.parent / "configs").rglob("*.yaml"))
+FOLDER = Path(__file__).parent.parent / "configs"
+BASE = FOLDER / "llama3.2-1b-gsm8k.yaml"
+WHOLE = sorted(FOLDER.glob("*.yaml"))
+MODELS = sorted((FOLDER / "models").glob("*.yaml"))
+EXPERIMENTS = sorted((FOLDER / "experiments").glob("*.yaml"))
 
 
-@pytest.mark.parametrize("command", ["operate", "predict", "validate"])
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def parse(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    *configs: Path,
+) -> dict[str, Any]:
+    """Return the config that a command gets."""
+    monkeypatch.chdir(FOLDER.parent)
+    with pytest.raises(SystemExit) as exit_:
+        run(monkeypatch, command, [*(f"--config={each}" for each in configs), "--print_config"])
+    assert exit_.value.code == 0
+    return dict(yaml.safe_load(capsys.readouterr().out))
+
+
+def holds(parsed: Any, given: Any) -> bool:  # noqa: ANN401
+    """Tell whether all that a file says is what the command gets."""
+    if isinstance(given, dict):
+        return all(key in parsed and holds(parsed[key], value) for key, value in given.items())
+    return bool(parsed == given)
+
+
+@pytest.mark.parametrize("command", ["operate", "predict", "sweep", "validate"])
+@pytest.mark.parametrize("config", WHOLE, ids=lambda path: path.stem)
 def test_a_config_parses_for_every_command(
     config: Path,
     command: str,
@@ -19,17 +47,50 @@ def test_a_config_parses_for_every_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """And what it says is what the command gets."""
-    monkeypatch.chdir(config.parent.parent)
-    with pytest.raises(SystemExit) as exit_:
-        run(monkeypatch, command, [f"--config={config}", "--print_config"])
-    assert exit_.value.code == 0
-    parsed = yaml.safe_load(capsys.readouterr().out)
-    given = yaml.safe_load(config.read_text())
-    assert parsed["model"]["source"] == given["model"]["source"]
-    assert parsed["selection"]["proportion"] == given["selection"]["proportion"]
-    assert set(parsed["data"]["calibration"]) == set(given["data"]["calibration"])
+    assert holds(parse(monkeypatch, capsys, command, config), yaml.safe_load(config.read_text()))
+
+
+@pytest.mark.parametrize("overlay", [*MODELS, *EXPERIMENTS], ids=lambda path: path.stem)
+def test_an_overlay_changes_what_it_says_and_no_more(
+    overlay: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On top of the base."""
+    base = parse(monkeypatch, capsys, "sweep", BASE)
+    changed = parse(monkeypatch, capsys, "sweep", BASE, overlay)
+    given = yaml.safe_load(overlay.read_text())
+    assert holds(changed, given)
+    for section in base:
+        if section not in given:
+            assert changed[section] == base[section]
+
+
+def test_all_published_models_are_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each goes with every experiment, and the base is one of them."""
+    sources = {path: yaml.safe_load(path.read_text())["model"]["source"] for path in MODELS}
+    assert len(set(sources.values())) == 6
+    base = parse(monkeypatch, capsys, "sweep", BASE)
+    assert base["model"]["source"] in sources.values()
+    for model, experiment in itertools.product(MODELS[:2], EXPERIMENTS):
+        parsed = parse(monkeypatch, capsys, "sweep", BASE, model, experiment)
+        assert parsed["model"]["source"] == sources[model]
+
+
+def test_the_base_is_the_published_experiment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the paper has it."""
+    parsed = parse(monkeypatch, capsys, "sweep", BASE)
+    assert parsed["data"]["num_samples"] == 500
+    assert parsed["data"]["replacement"] is True
+    assert parsed["grid"]["repeats"] == 5
+    assert tuple(parsed["grid"]["proportions"]) == PROPORTIONS
+    assert parsed["grid"]["calibration"] == list(parsed["data"]["calibration"]) == ["race", "mmlu"]
+    assert parsed["lm_eval"]["limit"] == 200
 
 
 def test_there_are_configs() -> None:
-    """The test above would pass without any."""
-    assert {"quickstart", "llama3.2-1b-gsm8k"} <= {path.stem for path in CONFIGS}
+    """The tests above would pass without any."""
+    assert {"quickstart", "sweep", "llama3.2-1b-gsm8k"} == {path.stem for path in WHOLE}
+    assert {"scale", "math", "ablations", "data-efficiency"} == {path.stem for path in EXPERIMENTS}

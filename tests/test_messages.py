@@ -26,6 +26,7 @@ def refusal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         with pytest.raises(SystemExit) as caught:
             CommandLine(
                 {"selection": callbacks.SelectParameters, "lm_eval": callbacks.LMEval},
+                (),
                 callbacks.SaveRunConfig,
                 callbacks.TransientProgressBar,
             )
@@ -158,7 +159,7 @@ def test_a_file_in_place_of_the_math_set(refusal: Refusal, tmp_path: Path) -> No
         (["predict", "--config"], "--config: got nothing, but it needs a value"),
         (["predict", "--config="], "--config: the file is empty, but it must hold options"),
         (["predict", "--config=/"], "--config: / is no file; give a YAML file"),
-        ([], "command: got nothing, but it must be one of operate, predict, validate; write"),
+        ([], "command: got nothing, but it must be one of operate, predict, validate, sweep,"),
         (["opperate"], "command: got 'opperate', but it must be one of 'operate', 'predict', 'v"),
     ],
 )

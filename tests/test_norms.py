@@ -97,7 +97,30 @@ def test_counts_weight_the_norms() -> None:
         linear(inputs)
     expected = 3 * inputs[0].double().norm(dim=0) + inputs[1].double().norm(dim=0)
     torch.testing.assert_close(norms.sums()["weight"], expected, rtol=1e-6, atol=0)
-    assert (norms.texts, norms.tokens) == (4, 8)
+    assert (int(norms.texts), norms.forwarded, norms.tokens) == (4, 2, 8)
+
+
+def test_many_draws_are_summed_in_one_pass() -> None:
+    """Each as it would be alone: every text weighted by how often that draw drew it."""
+    linear = nn.Linear(3, 2)
+    counts = torch.tensor([[3, 1, 0], [0, 0, 0], [1, 0, 5], [2, 2, 2]])
+    inputs = torch.randn(3, 4, 3)
+    mask = torch.ones(3, 4, dtype=torch.int64)
+    norms = InputNorms({"weight": linear}, draws=4)
+    with norms.recording():
+        for part in (slice(0, 2), slice(2, 3)):
+            with norms.batch(mask[part], ["a"] * len(mask[part]), counts[:, part]):
+                linear(inputs[part])
+    for draw, drawn in enumerate(counts):
+        expected = sum(
+            int(count) * text.double().norm(dim=0)
+            for count, text in zip(drawn, inputs, strict=True)
+        )
+        assert isinstance(expected, torch.Tensor)
+        torch.testing.assert_close(norms.sums()["weight"][draw], expected, rtol=1e-6, atol=0)
+    assert norms.texts.tolist() == [4, 0, 6, 6]
+    assert norms.forwarded == 3
+    assert InputNorms({"weight": linear}, draws=4).sums()["weight"].shape == (4, 3)
 
 
 def test_what_stands_at_padding_never_counts() -> None:

@@ -30,7 +30,7 @@ def pad(texts: Sequence[TokenizedText], pad_token: int) -> Batch:
 
     Returns:
         ``input_ids`` and ``attention_mask`` of shape ``[texts, tokens]``, ``counts`` of shape
-        ``[texts]`` and the ``names`` of the texts.
+        ``[draws, texts]`` and the ``names`` of the texts.
     """
     shape = (len(texts), max(len(text.tokens) for text in texts))
     input_ids = torch.full(shape, pad_token, dtype=torch.int64)
@@ -41,7 +41,7 @@ def pad(texts: Sequence[TokenizedText], pad_token: int) -> Batch:
     return {
         "input_ids": input_ids,
         "attention_mask": attention_mask,
-        "counts": torch.tensor([text.count for text in texts]),
+        "counts": torch.tensor([text.counts for text in texts]).T,
         "names": [text.name for text in texts],
     }
 

@@ -10,6 +10,29 @@ from mathneuro.data.reading import Text
 from mathneuro.errors import InputError
 
 
+@dataclass(frozen=True, order=True)
+class DrawKey:
+    """Which of several draws from the same sets of texts.
+
+    Attributes:
+        num_samples: How many texts of each set. None: all, each once.
+        repeat: Which of several draws of that size, from 1.
+
+    Example:
+        >>> DrawKey(500, 1).name, DrawKey(None, 2).name
+        ('n500_r1', 'nall_r2')
+    """
+
+    num_samples: int | None
+    repeat: int = 1
+
+    @property
+    def name(self) -> str:
+        """Name of the draw, fit for a file."""
+        number = "all" if self.num_samples is None else self.num_samples
+        return f"n{number}_r{self.repeat}"
+
+
 @dataclass(frozen=True)
 class Draw:
     """Texts that were drawn from a set.
@@ -25,16 +48,14 @@ class Draw:
     counts: tuple[int, ...]
 
 
-def draw(
-    texts: tuple[Text, ...], number: int | None, replacement: bool, seed: int, where: str
-) -> Draw:
+def draw(texts: tuple[Text, ...], key: DrawKey, replacement: bool, seed: int, where: str) -> Draw:
     """Draw texts.
 
     Args:
         texts: The texts to draw from.
-        number: How many. None: all of them, each once.
+        key: How many, and which of several draws.
         replacement: Whether a text can be drawn more than once, as in the paper.
-        seed: Seed of the draw; each set has a stream of random numbers of its own.
+        seed: Seed of the draw; each set and repeat has a stream of random numbers of its own.
         where: Name of the set, which also picks its stream, and stands in messages.
 
     Returns:
@@ -45,9 +66,10 @@ def draw(
 
     Example:
         >>> texts = tuple(Text(row, text, ()) for row, text in enumerate("abc"))
-        >>> draw(texts, 4, True, 0, "data.math").counts
+        >>> draw(texts, DrawKey(4), True, 0, "data.math").counts
         (1, 3)
     """
+    number = key.num_samples
     if number is None:
         chosen = np.arange(len(texts))
     elif not replacement and number > len(texts):
@@ -56,7 +78,7 @@ def draw(
             "ask for fewer, set data.replacement to true, or set data.num_samples to null for all"
         )
     else:
-        random = np.random.default_rng([seed, zlib.crc32(where.encode())])
+        random = np.random.default_rng([seed, zlib.crc32(where.encode()), key.repeat - 1])
         chosen = random.choice(len(texts), size=number, replace=replacement)
     rows = tuple(texts[index].row for index in chosen)
     counts = Counter(texts[index].text for index in chosen)

@@ -1,8 +1,6 @@
 """The LightningDataModule: one math set, any number of calibration sets."""
 
-import hashlib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch import LightningDataModule
@@ -10,37 +8,21 @@ from torch.utils.data import DataLoader
 from typing_extensions import override
 
 from mathneuro.data.batches import Batch, BatchedTexts
-from mathneuro.data.draws import Draw, draw, hold_out, some_distinct, without
+from mathneuro.data.draws import DrawKey, draw, hold_out, some_distinct, without
+from mathneuro.data.fingerprints import (
+    content_fingerprint,
+    draw_fingerprint,
+    held_out_fingerprint,
+    short_hash,
+)
 from mathneuro.data.reading import Text, read_texts
-from mathneuro.data.spec import TextSet
+from mathneuro.data.sets import DrawnSet, TokenizedSet
+from mathneuro.data.spec import MATH, TextSet
 from mathneuro.data.tokens import TokenizedText, check_chat_template, tokenize, writes_the_date
 from mathneuro.errors import InputError
 
 if TYPE_CHECKING:
     from mathneuro.module import CausalLanguageModel
-
-MATH = "math"
-"""Name of the math set among all sets."""
-
-
-@dataclass(frozen=True)
-class DrawnSet:
-    """The texts of one set, before they meet a tokenizer."""
-
-    spec: TextSet
-    draw: Draw
-    held_out: tuple[Text, ...]
-    empty: int
-
-
-@dataclass(frozen=True)
-class TokenizedSet:
-    """The texts of one set, as the model sees them."""
-
-    identification: list[TokenizedText]
-    held_out: list[TokenizedText]
-    cut: int
-    dated: bool
 
 
 class TextDataModule(LightningDataModule):
@@ -51,7 +33,8 @@ class TextDataModule(LightningDataModule):
         calibration: Calibration sets by name; what matters for them is not math-specific.
         num_samples: Texts drawn from each set for identification. null: all, each once.
         replacement: Whether a text can be drawn more than once, as in the paper.
-        seed: Seed of the draws.
+        seed: Seed of the draws, and of which texts are held out.
+        repeat: Which of several draws with that seed, from 1; all hold out the same texts.
         batch_size: Texts a forward pass; it changes the speed, and the result by rounding alone.
         max_length: Cut texts to so many tokens. null: never cut.
         held_out: Texts of each set that identification never uses; perplexity is measured on them.
@@ -65,6 +48,7 @@ class TextDataModule(LightningDataModule):
         num_samples: int | None = 500,
         replacement: bool = True,
         seed: int = 0,
+        repeat: int = 1,
         batch_size: int = 8,
         max_length: int | None = None,
         held_out: int = 100,
@@ -74,10 +58,13 @@ class TextDataModule(LightningDataModule):
         self.num_samples = num_samples
         self.replacement = replacement
         self.seed = seed
+        self.repeat = repeat
         self.batch_size = batch_size
         self.max_length = max_length
         self.number_held_out = held_out
+        self.draws: Sequence[DrawKey] = (DrawKey(num_samples, repeat),)
         self._check(calibration)
+        self.positions: Sequence[int] | None = None
         self._drawn: dict[str, DrawnSet] | None = None
         self._tokenized: dict[str, TokenizedSet] | None = None
 
@@ -122,12 +109,18 @@ class TextDataModule(LightningDataModule):
 
     @override
     def val_dataloader(self) -> list[DataLoader[Batch]]:
-        """Return one loader of held-out texts a set, in the order of `names`."""
+        """Return what is evaluated: held-out texts by set, or the settings of a sweep."""
+        if self.positions is not None:
+            return [DataLoader(self.positions, batch_size=None)]  # type: ignore[arg-type]
         if self.number_held_out == 0:
             # Without any batch, Lightning would skip the epoch and with it the evaluation of tasks.
             empty: list[Batch] = [{}]
             return [DataLoader(empty, batch_size=None)]  # type: ignore[arg-type]
-        return [self._loader(texts.held_out) for texts in self.tokenized.values()]
+        return self.held_out_loaders()
+
+    def held_out_loaders(self) -> list[DataLoader[Batch]]:
+        """Return one loader a set that has held-out texts, in the order of `names`."""
+        return [self._loader(each.held_out) for each in self.tokenized.values() if each.held_out]
 
     def notes(self, context_length: int | None) -> list[str]:
         """Tell what happened to texts that could not be used as they are.
@@ -163,47 +156,51 @@ class TextDataModule(LightningDataModule):
         ]
         return max(texts, key=lambda text: len(text.tokens))
 
-    def fingerprints(self) -> dict[str, dict[str, Any]]:
-        """Return, by set, all that is needed to draw the same texts again."""
-        result = {}
-        for name, drawn in self.drawn.items():
-            texts = self.tokenized[name]
-            result[name] = {
-                **asdict(drawn.spec),
-                "rows": list(drawn.draw.rows),
-                "texts": len(drawn.draw.rows),
-                "distinct_texts": len(drawn.draw.texts),
-                "tokens": sum(len(t.tokens) * t.count for t in texts.identification),
-                "sha256": _hash(drawn.draw.texts),
-                "text_hashes": [_short_hash(text) for text in drawn.draw.texts],
-                "tokens_sha256": _hash_tokens(texts.identification),
-                "held_out_rows": [text.row for text in drawn.held_out],
-                "held_out_sha256": _hash(drawn.held_out),
-                "held_out_tokens_sha256": _hash_tokens(texts.held_out),
-                "empty_rows_skipped": drawn.empty,
-                "texts_cut": texts.cut,
-                "num_samples": self.num_samples,
-                "replacement": self.replacement,
-                "seed": self.seed,
-                "max_length": self.max_length,
-                "held_out": self.number_held_out,
+    def fingerprints(self, key: DrawKey | None = None) -> dict[str, dict[str, Any]]:
+        """Return, by set, all that is needed to draw the same texts again.
+
+        Args:
+            key: Which draw. None: the first.
+        """
+        key = self.draws[0] if key is None else key
+        settings = {
+            "replacement": self.replacement,
+            "seed": self.seed,
+            "max_length": self.max_length,
+            "held_out": self.number_held_out,
+        }
+        return {
+            name: {
+                **draw_fingerprint(drawn, self.tokenized[name], key),
+                **{
+                    f"held_out_{label}": value
+                    for label, value in held_out_fingerprint(drawn, self.tokenized[name]).items()
+                    if label in ("rows", "sha256", "tokens_sha256")
+                },
+                **settings,
             }
-        return result
+            for name, drawn in self.drawn.items()
+        }
 
     def held_out_fingerprints(self) -> dict[str, dict[str, Any]]:
         """Return, by set, which held-out texts perplexity is measured on."""
+        settings = {"seed": self.seed, "max_length": self.max_length}
         return {
-            name: {
-                **asdict(drawn.spec.held_out() if drawn.spec.has_own_held_out else drawn.spec),
-                "rows": [text.row for text in drawn.held_out],
-                "texts": len(drawn.held_out),
-                "tokens": sum(len(text.tokens) for text in self.tokenized[name].held_out),
-                "sha256": _hash(drawn.held_out),
-                "tokens_sha256": _hash_tokens(self.tokenized[name].held_out),
-                "seed": self.seed,
-                "max_length": self.max_length,
-            }
+            name: {**held_out_fingerprint(drawn, self.tokenized[name]), **settings}
             for name, drawn in self.drawn.items()
+        }
+
+    def content(self) -> dict[str, Any]:
+        """Return what the draws of a sweep depend on, wherever the files lie."""
+        return {
+            "seed": self.seed,
+            "replacement": self.replacement,
+            "max_length": self.max_length,
+            "held_out": self.number_held_out,
+            "sets": {
+                name: content_fingerprint(drawn, self.tokenized[name])
+                for name, drawn in self.drawn.items()
+            },
         }
 
     def check_held_out(self, identified: Mapping[str, Mapping[str, Any]], option: str) -> None:
@@ -218,7 +215,7 @@ class TextDataModule(LightningDataModule):
         """
         for name, drawn in self.drawn.items():
             used = set(identified.get(name, {}).get("text_hashes", ()))
-            seen = sum(_short_hash(text) in used for text in drawn.held_out)
+            seen = sum(short_hash(text) in used for text in drawn.held_out)
             if seen:
                 raise InputError(
                     f"{option}: its identification used {seen} of the {len(drawn.held_out)} "
@@ -235,7 +232,8 @@ class TextDataModule(LightningDataModule):
                     "if it looks like a number) that is not 'math', not empty and has no '/'"
                 )
         numbers = {"num_samples": self.num_samples, "batch_size": self.batch_size}
-        for label, number in {**numbers, "max_length": self.max_length}.items():
+        numbers |= {"max_length": self.max_length, "repeat": self.repeat}
+        for label, number in numbers.items():
             if number is not None and number < 1:
                 raise InputError(f"data.{label}: got {number}, but it must be at least 1")
         for label, number in {"held_out": self.number_held_out, "seed": self.seed}.items():
@@ -270,8 +268,8 @@ class TextDataModule(LightningDataModule):
                 )
         else:
             usable, held_out = hold_out(read.texts, self.number_held_out, self.seed, where)
-        drawn = draw(usable, self.num_samples, self.replacement, self.seed, where)
-        return DrawnSet(spec, drawn, held_out, empty)
+        draws = {key: draw(usable, key, self.replacement, self.seed, where) for key in self.draws}
+        return DrawnSet(spec, usable, draws, held_out, empty)
 
     def _tokenize_all(self, module: "CausalLanguageModel") -> None:
         """Give every text its tokens, before the model's weights are there."""
@@ -291,13 +289,13 @@ class TextDataModule(LightningDataModule):
 
     def _tokenize(self, tokenizer: Any, name: str, drawn: DrawnSet) -> TokenizedSet:  # noqa: ANN401
         def convert(
-            texts: tuple[Text, ...], counts: tuple[int, ...]
+            texts: tuple[Text, ...], counts: list[tuple[int, ...]]
         ) -> tuple[list[TokenizedText], int]:
             chat = drawn.spec.chat_template
             return tokenize(tokenizer, texts, counts, chat, self.max_length, self.where(name))
 
-        identification, cut = convert(drawn.draw.texts, drawn.draw.counts)
-        held_out, held_out_cut = convert(drawn.held_out, (1,) * len(drawn.held_out))
+        identification, cut = convert(drawn.texts, drawn.counts)
+        held_out, held_out_cut = convert(drawn.held_out, [(1,)] * len(drawn.held_out))
         dated = drawn.spec.chat_template and writes_the_date(tokenizer)
         return TokenizedSet(identification, held_out, cut + held_out_cut, dated)
 
@@ -327,16 +325,3 @@ def _check_vocabulary(texts: list[TokenizedText], vocabulary: int | None) -> Non
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _hash(texts: tuple[Text, ...]) -> str:
-    return hashlib.sha256("\0".join(text.text for text in texts).encode()).hexdigest()
-
-
-def _short_hash(text: Text) -> str:
-    return hashlib.sha256(text.text.encode()).hexdigest()[:16]
-
-
-def _hash_tokens(texts: list[TokenizedText]) -> str:
-    """Hash what the model sees: other tokens of the same texts mean another tokenizer."""
-    return hashlib.sha256(repr([text.tokens for text in texts]).encode()).hexdigest()

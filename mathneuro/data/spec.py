@@ -5,6 +5,9 @@ from pathlib import Path
 
 from mathneuro.errors import InputError
 
+MATH = "math"
+"""Name of the math set among all sets."""
+
 FILE_KINDS = (".csv", ".jsonl", ".json", ".parquet")
 
 

@@ -15,12 +15,12 @@ class TokenizedText:
     Attributes:
         name: How to name it to the user.
         tokens: Its token ids, special tokens included.
-        count: How often it was drawn.
+        counts: How often each draw drew it.
     """
 
     name: str
     tokens: tuple[int, ...]
-    count: int
+    counts: tuple[int, ...]
 
 
 def encode(tokenizer: Any, text: Text, chat_template: bool, where: str) -> list[int]:  # noqa: ANN401
@@ -78,7 +78,7 @@ def _once(tokens: list[int], plain: list[int], tokenizer: Any) -> list[int]:  # 
 def tokenize(
     tokenizer: Any,  # noqa: ANN401
     texts: Sequence[Text],
-    counts: Sequence[int],
+    counts: Sequence[tuple[int, ...]],
     chat_template: bool,
     max_length: int | None,
     where: str,
@@ -88,7 +88,7 @@ def tokenize(
     Args:
         tokenizer: A Hugging Face tokenizer.
         texts: The texts.
-        counts: How often each was drawn.
+        counts: For each text, how often each draw drew it.
         chat_template: Whether the tokenizer's chat template is applied.
         max_length: Cut texts to so many tokens. None: never cut.
         where: Where the user gave the set, for messages.
@@ -97,11 +97,11 @@ def tokenize(
         The texts and how many of them were cut.
     """
     result, cut = [], 0
-    for text, count in zip(texts, counts, strict=True):
+    for text, drawn in zip(texts, counts, strict=True):
         tokens = encode(tokenizer, text, chat_template, where)
         if max_length is not None and len(tokens) > max_length:
             tokens, cut = tokens[:max_length], cut + 1
-        result.append(TokenizedText(f"row {text.row} of {where}", tuple(tokens), count))
+        result.append(TokenizedText(f"row {text.row} of {where}", tuple(tokens), drawn))
     return result, cut
 
 

@@ -19,7 +19,10 @@ METHODS: dict[str, Method] = {"mathneuro": mathneuro, "random": random, "wanda":
 NEED_CALIBRATION = frozenset({"mathneuro", "random"})
 """Methods that are not defined without a calibration set."""
 
-__all__ = ["METHODS", "NEED_CALIBRATION", "Candidates", "Method", "select"]
+IGNORE_CALIBRATION = frozenset({"wanda"})
+"""Methods that select the same whatever the calibration sets are."""
+
+__all__ = ["IGNORE_CALIBRATION", "METHODS", "NEED_CALIBRATION", "Candidates", "Method", "select"]
 
 
 def select(
@@ -30,6 +33,7 @@ def select(
     calibration: Sequence[str] | None = None,
     math: str = "math",
     seed: int = 0,
+    repeat: int = 1,
     progress: bool = False,
 ) -> Selection:
     """Select parameters of every weight that takes part.
@@ -42,6 +46,7 @@ def select(
         calibration: Which calibration sets are removed. None: all that were measured.
         math: Name of the math set.
         seed: Seed of methods that draw.
+        repeat: Which of several draws with that seed, from 1.
         progress: Whether a bar is shown if it takes longer than two seconds.
 
     Returns:
@@ -65,6 +70,7 @@ def select(
             calibration=tuple(importance.sets[each][name] for each in chosen),
             proportion=proportion,
             seed=seed,
+            repeat=repeat,
         )
         positions[name] = METHODS[method](candidates).cpu()
     return Selection(
@@ -76,12 +82,17 @@ def select(
             "math": math,
             "calibration": chosen,
             "seed": seed,
+            "repeat": repeat,
         },
     )
 
 
 def calibration_sets(
-    names: Sequence[str], method: str, calibration: Sequence[str] | None, math: str = "math"
+    names: Sequence[str],
+    method: str,
+    calibration: Sequence[str] | None,
+    math: str = "math",
+    where: str = "selection.calibration",
 ) -> list[str]:
     """Tell which calibration sets are removed.
 
@@ -90,6 +101,7 @@ def calibration_sets(
         method: Name of the method.
         calibration: The sets that were asked for. None: all.
         math: Name of the math set.
+        where: The option that asked for them, for messages.
 
     Raises:
         InputError: If a set does not exist, or the method needs one and there is none.
@@ -99,29 +111,35 @@ def calibration_sets(
     for name in (math, *chosen):
         if name not in names:
             raise InputError(
-                f"selection.calibration: got {name!r}, but a set {name!r} was not measured and is "
+                f"{where}: got {name!r}, but a set {name!r} was not measured and is "
                 f"not given under data.calibration; choose from {others}"
             )
     if method in NEED_CALIBRATION and not chosen:
         raise InputError(
-            f"selection.calibration: the method {method} needs a calibration set, but there is "
+            f"{where}: the method {method} needs a calibration set, but there is "
             "none; give one under data.calibration, or use the method wanda"
         )
     return chosen
 
 
-def check_method(method: str, proportion: float) -> None:
+def check_method(method: str, proportion: float, where: str = "selection") -> None:
     """Refuse a method or a proportion that does not exist.
+
+    Args:
+        method: Name of the method.
+        proportion: Share of each weight's parameters.
+        where: The section that gave them, for messages: selection or grid.
 
     Raises:
         InputError: If so.
     """
+    plural = "s" if where == "grid" else ""
     if method not in METHODS:
         raise InputError(
-            f"selection.method: got {method!r}, but it must be one of {', '.join(METHODS)}"
+            f"{where}.method{plural}: got {method!r}, but it must be one of {', '.join(METHODS)}"
         )
     if not 0 <= proportion <= 1:
         raise InputError(
-            f"selection.proportion: got {proportion}, but it must lie between 0 and 1; 0.05 "
+            f"{where}.proportion{plural}: got {proportion}, but it must lie between 0 and 1; 0.05 "
             "selects 5 % of each weight"
         )

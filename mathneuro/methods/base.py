@@ -22,6 +22,7 @@ class Candidates:
         calibration: The same for each calibration set.
         proportion: Share of the weight's parameters to choose, between 0 and 1.
         seed: Seed of methods that draw.
+        repeat: Which of several draws with that seed, from 1.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Candidates:
     calibration: tuple[Tensor, ...]
     proportion: float
     seed: int
+    repeat: int = 1
 
     def top(self, input_importance: Tensor) -> Tensor:
         """Return the flat positions of the highest scores for one set of texts."""
@@ -38,7 +40,7 @@ class Candidates:
 
     def generator(self) -> np.random.Generator:
         """Return a source of random numbers of this weight's own, whatever the order of weights."""
-        return np.random.default_rng([self.seed, zlib.crc32(self.name.encode())])
+        return np.random.default_rng([self.seed, zlib.crc32(self.name.encode()), self.repeat - 1])
 
 
 Method = Callable[[Candidates], Tensor]

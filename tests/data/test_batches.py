@@ -10,7 +10,7 @@ from mathneuro.data.tokens import TokenizedText
 
 LENGTHS = (3, 9, 1, 4, 9, 2, 7, 5, 5, 8, 6)
 TEXTS = [
-    TokenizedText(f"row {row}", tuple(range(1, length + 1)), row + 1)
+    TokenizedText(f"row {row}", tuple(range(1, length + 1)), (row + 1, 2 * row))
     for row, length in enumerate(LENGTHS)
 ]
 
@@ -19,14 +19,15 @@ TEXTS = [
 @pytest.mark.parametrize("world_size", [1, 2, 3, 20])
 def test_all_ranks_together_hold_every_text_once(batch_size: int, world_size: int) -> None:
     """No rank repeats a text to have as many batches as another."""
-    seen: Counter[tuple[str, int]] = Counter()
+    seen: Counter[tuple[str, tuple[int, ...]]] = Counter()
     for rank in range(world_size):
         batches = BatchedTexts(TEXTS, batch_size, 0, rank, world_size)
         for index in range(len(batches)):
             batch = batches[index]
             assert 1 <= len(batch["names"]) <= batch_size
-            seen.update(zip(batch["names"], batch["counts"].tolist(), strict=True))
-    assert seen == Counter((text.name, text.count) for text in TEXTS)
+            drawn = map(tuple, batch["counts"].T.tolist())
+            seen.update(zip(batch["names"], drawn, strict=True))
+    assert seen == Counter((text.name, text.counts) for text in TEXTS)
 
 
 @pytest.mark.parametrize("world_size", [2, 3])
@@ -56,12 +57,12 @@ def test_padding_is_on_the_right_and_masked() -> None:
         assert batch["input_ids"][row, :length].tolist() == list(text.tokens)
         assert (batch["input_ids"][row, length:] == 99).all()
         assert batch["attention_mask"][row].tolist() == [1] * length + [0] * (9 - length)
-    assert batch["counts"].tolist() == [1, 2, 3]
+    assert batch["counts"].tolist() == [[1, 2, 3], [0, 2, 4]]
     assert batch["input_ids"].dtype == torch.int64
 
 
 def test_a_real_token_equal_to_the_padding_stays_a_token() -> None:
     """As the end of a text where padding is the same token."""
-    texts = [TokenizedText("a", (5, 1), 1), TokenizedText("b", (1, 5, 6, 1), 1)]
+    texts = [TokenizedText("a", (5, 1), (1,)), TokenizedText("b", (1, 5, 6, 1), (1,))]
     batch = pad(texts, 1)
     assert batch["attention_mask"].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1]]

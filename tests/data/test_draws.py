@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from mathneuro.data.draws import draw, hold_out, some_distinct, without
+from mathneuro.data.draws import DrawKey, draw, hold_out, some_distinct, without
 from mathneuro.data.reading import Text
 from mathneuro.errors import InputError
 from tests.data.tiny import make_texts
@@ -16,7 +16,7 @@ COPIES = make_texts("a", "b", "a", "c", "a", "b")
 def test_no_number_means_every_row_once_in_order() -> None:
     """Whether replacement is on or off."""
     for replacement in (True, False):
-        drawn = draw(TEXTS, None, replacement, 0, "data.math")
+        drawn = draw(TEXTS, DrawKey(None), replacement, 0, "data.math")
         assert drawn.rows == tuple(range(50))
         assert drawn.texts == TEXTS
         assert drawn.counts == (1,) * 50
@@ -25,7 +25,7 @@ def test_no_number_means_every_row_once_in_order() -> None:
 @pytest.mark.parametrize("number", [1, 50, 500])
 def test_with_replacement_any_number_can_be_drawn(number: int) -> None:
     """The counts tell how often each text was; together they are all draws."""
-    drawn = draw(TEXTS, number, True, 0, "data.math")
+    drawn = draw(TEXTS, DrawKey(number), True, 0, "data.math")
     assert len(drawn.rows) == sum(drawn.counts) == number
     of_rows = Counter(drawn.rows)
     assert {
@@ -35,13 +35,13 @@ def test_with_replacement_any_number_can_be_drawn(number: int) -> None:
 
 def test_with_replacement_texts_repeat() -> None:
     """As in the paper."""
-    assert max(draw(TEXTS, 50, True, 0, "data.math").counts) > 1
+    assert max(draw(TEXTS, DrawKey(50), True, 0, "data.math").counts) > 1
 
 
 @pytest.mark.parametrize("number", [1, 20, 50])
 def test_without_replacement_no_row_repeats(number: int) -> None:
     """Up to all of them."""
-    drawn = draw(TEXTS, number, False, 0, "data.math")
+    drawn = draw(TEXTS, DrawKey(number), False, 0, "data.math")
     assert len(set(drawn.rows)) == number
     assert drawn.counts == (1,) * number
 
@@ -49,7 +49,7 @@ def test_without_replacement_no_row_repeats(number: int) -> None:
 def test_more_texts_than_there_are_need_replacement() -> None:
     """The message names all ways out."""
     with pytest.raises(InputError) as caught:
-        draw(TEXTS, 51, False, 0, "data.math")
+        draw(TEXTS, DrawKey(51), False, 0, "data.math")
     message = str(caught.value)
     assert message.startswith("data.num_samples: got 51, but data.math has 50 texts to draw from")
     assert "data.replacement to true" in message
@@ -57,20 +57,20 @@ def test_more_texts_than_there_are_need_replacement() -> None:
 
 def test_the_seed_decides() -> None:
     """The same seed draws the same, another one does not."""
-    first = draw(TEXTS, 20, True, 7, "data.math")
-    assert draw(TEXTS, 20, True, 7, "data.math") == first
-    assert draw(TEXTS, 20, True, 8, "data.math").rows != first.rows
+    first = draw(TEXTS, DrawKey(20), True, 7, "data.math")
+    assert draw(TEXTS, DrawKey(20), True, 7, "data.math") == first
+    assert draw(TEXTS, DrawKey(20), True, 8, "data.math").rows != first.rows
 
 
 def test_each_set_has_random_numbers_of_its_own() -> None:
     """Two sets never draw the same rows only because they are as long."""
-    rows = {draw(TEXTS, 20, True, 0, f"data.calibration.{name}").rows for name in "abcd"}
+    rows = {draw(TEXTS, DrawKey(20), True, 0, f"data.calibration.{name}").rows for name in "abcd"}
     assert len(rows) == 4
 
 
 def test_copies_in_other_rows_are_one_text() -> None:
     """It is run once and counted as often as it was drawn."""
-    drawn = draw(COPIES, None, True, 0, "data.math")
+    drawn = draw(COPIES, DrawKey(None), True, 0, "data.math")
     assert [text.text for text in drawn.texts] == ["a", "b", "c"]
     assert drawn.counts == (3, 2, 1)
     assert drawn.rows == (0, 1, 2, 3, 4, 5)
@@ -78,7 +78,7 @@ def test_copies_in_other_rows_are_one_text() -> None:
 
 def test_counts_of_copies_add_up_to_the_draws() -> None:
     """A text that is there three times is drawn about three times as often."""
-    drawn = draw(COPIES, 6000, True, 0, "data.math")
+    drawn = draw(COPIES, DrawKey(6000), True, 0, "data.math")
     counts = {text.text: count for text, count in zip(drawn.texts, drawn.counts, strict=True)}
     assert sum(counts.values()) == 6000
     assert counts["a"] == pytest.approx(3000, abs=200)

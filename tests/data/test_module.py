@@ -22,6 +22,7 @@ from tests.data.tiny import (
     SPECIAL,
     WORDS,
     make_tokenizer,
+    only,
     save_model_folder,
     set_up,
     words,
@@ -56,7 +57,7 @@ def batches(loader: DataLoader[Batch]) -> list[dict[str, Any]]:
 def texts_of(data: TextDataModule, name: str = "math") -> tuple[set[str], set[str]]:
     """Return the texts for identification, and those held out."""
     drawn = data.drawn[name]
-    return {text.text for text in drawn.draw.texts}, {text.text for text in drawn.held_out}
+    return {text.text for text in drawn.texts}, {text.text for text in drawn.held_out}
 
 
 def test_all_sets_have_a_loader_in_the_order_of_the_names(
@@ -81,8 +82,9 @@ def test_batches_hold_each_drawn_text_once(
     set_up(data, plain_folder)
     found: Counter[str] = Counter()
     for batch in batches(data.predict_dataloader()[0]):
-        found.update(dict(zip(batch["names"], batch["counts"], strict=True)))
-    draw = data.drawn["math"].draw
+        (counts,) = batch["counts"]
+        found.update(dict(zip(batch["names"], counts, strict=True)))
+    draw = only(data.drawn["math"])
     expected = {
         f"row {text.row} of data.math": n for text, n in zip(draw.texts, draw.counts, strict=True)
     }
@@ -94,8 +96,8 @@ def test_no_number_of_samples_means_every_text_once(math_file: str, plain_folder
     """Apart from those that are held out."""
     data = make_data(math_file, num_samples=None)
     set_up(data, plain_folder)
-    assert len(data.drawn["math"].draw.rows) == 25
-    assert set(data.drawn["math"].draw.counts) == {1}
+    assert len(only(data.drawn["math"]).rows) == 25
+    assert set(only(data.drawn["math"]).counts) == {1}
 
 
 def test_the_padding_side_of_the_tokenizer_does_not_matter(math_file: str, tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_the_seed_decides_all_draws(math_file: str, other_file: str) -> None:
     first, same, another = (make_data(math_file, other_file, seed=seed) for seed in (3, 3, 4))
     assert first.drawn == same.drawn
     for name in first.names:
-        assert first.drawn[name].draw.rows != another.drawn[name].draw.rows
+        assert only(first.drawn[name]).rows != only(another.drawn[name]).rows
         assert first.drawn[name].held_out != another.drawn[name].held_out
 
 
@@ -169,7 +171,7 @@ def test_a_draw_does_not_depend_on_other_sets(math_file: str, other_file: str) -
 def test_two_sets_of_one_file_draw_differently(math_file: str) -> None:
     """Each has random numbers of its own."""
     data = make_data(math_file, math_file)
-    assert data.drawn["math"].draw.rows != data.drawn["other"].draw.rows
+    assert only(data.drawn["math"]).rows != only(data.drawn["other"]).rows
 
 
 def test_no_held_out_text_is_drawn_not_even_as_a_copy(tmp_path: Path) -> None:
@@ -335,7 +337,7 @@ def test_fingerprints_count_texts_and_tokens(math_file: str, plain_folder: Path)
     data = make_data(math_file)
     set_up(data, plain_folder)
     found = data.fingerprints()["math"]
-    draw = data.drawn["math"].draw
+    draw = only(data.drawn["math"])
     assert (found["texts"], found["distinct_texts"]) == (40, len(draw.texts))
     lengths = [len(text.text.split()) + 2 for text in draw.texts]
     assert found["tokens"] == sum(n * c for n, c in zip(lengths, draw.counts, strict=True))

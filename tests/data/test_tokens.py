@@ -125,9 +125,9 @@ def test_texts_are_cut_only_when_asked_and_then_counted(
 ) -> None:
     """To the number of tokens that was asked for, special ones included."""
     texts = make_texts("a b c a b c", "a", "a b")
-    whole, cut = tokenize(both_ends, texts, (1, 2, 3), False, None, "data.math")
+    whole, cut = tokenize(both_ends, texts, [(1,), (2,), (3,)], False, None, "data.math")
     assert ([len(text.tokens) for text in whole], cut) == ([8, 3, 4], 0)
-    short, cut = tokenize(both_ends, texts, (1, 2, 3), False, 4, "data.math")
+    short, cut = tokenize(both_ends, texts, [(1,), (2,), (3,)], False, 4, "data.math")
     assert [text.tokens for text in short] == [
         (BEGIN, A, B, C),
         (BEGIN, A, END),
@@ -138,10 +138,10 @@ def test_texts_are_cut_only_when_asked_and_then_counted(
 
 def test_rows_and_counts_go_along(both_ends: PreTrainedTokenizerFast) -> None:
     """So that a text can be named and counted."""
-    texts, _ = tokenize(both_ends, make_texts("a", "b"), (5, 7), False, None, "data.math")
-    assert [(text.name, text.count) for text in texts] == [
-        ("row 0 of data.math", 5),
-        ("row 1 of data.math", 7),
+    texts, _ = tokenize(both_ends, make_texts("a", "b"), [(5, 0), (7, 1)], False, None, "data.math")
+    assert [(text.name, text.counts) for text in texts] == [
+        ("row 0 of data.math", (5, 0)),
+        ("row 1 of data.math", (7, 1)),
     ]
 
 

@@ -8,8 +8,10 @@ from lightning.pytorch import Trainer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
+from mathneuro.data.draws import Draw
 from mathneuro.data.module import TextDataModule
 from mathneuro.data.reading import Text
+from mathneuro.data.sets import DrawnSet
 from mathneuro.module import CausalLanguageModel
 
 BEGIN, END, UNKNOWN, PAD = 0, 1, 2, 3
@@ -46,6 +48,12 @@ def make_tokenizer(
         pad_token=pad,
         padding_side=side,
     )
+
+
+def only(drawn: DrawnSet) -> Draw:
+    """Return the one draw from a set."""
+    (draw,) = drawn.draws.values()
+    return draw
 
 
 def make_text(text: str, row: int = 0) -> Text:

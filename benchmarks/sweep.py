@@ -1,0 +1,157 @@
+"""Share of a sweep's time that goes to anything but the model's forward passes.
+
+Runs a whole sweep in this process: identification, selections, edits, lm-eval, files, tables and
+figures. The clock starts when the model and the tasks are loaded. The time inside of forward passes
+is measured around the outermost module that runs.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from jsonargparse import auto_cli
+from lightning.pytorch import Callback, LightningModule, Trainer
+from rich.console import Console
+from torch import nn
+from transformers import AutoTokenizer
+
+import callbacks
+from benchmarks.identification import ASSETS, DATA, MODEL, random_llama
+from mathneuro.data import TextSet
+from mathneuro.data.module import TextDataModule
+from mathneuro.grid import PROPORTIONS, Grid
+from mathneuro.module import CausalLanguageModel
+from mathneuro.terminal import quieten
+from mathneuro.trainer import MathNeuroTrainer
+
+
+class Clock(Callback):
+    """Adds up the time inside of forward passes, and notes when the first may begin."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.start = 0.0
+        self._depth = 0
+        self._entered = 0.0
+
+    def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin."""
+        self.start = time.perf_counter()
+
+    @contextmanager
+    def listening(self, *modules: nn.Module) -> Iterator[None]:
+        """Listen to the modules in this block."""
+        handles = []
+        for module in modules:
+            handles.append(module.register_forward_pre_hook(self._enter, prepend=True))
+            handles.append(module.register_forward_hook(self._leave, always_call=True))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _enter(self, *_: object) -> None:
+        if self._depth == 0:
+            self._entered = now()
+        self._depth += 1
+
+    def _leave(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.seconds += now() - self._entered
+
+
+def now() -> float:
+    """Return the time in seconds once all that was asked of a GPU is done."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def run(
+    model: Path, grid: Grid, num_samples: int, limit: int | None, batch_size: int, folder: Path
+) -> Clock:
+    """Run a sweep on the shipped model's data and tasks."""
+    clock = Clock()
+    module = CausalLanguageModel(str(model))
+    data = TextDataModule(
+        TextSet(str(DATA / "arithmetic_train.jsonl")),
+        {"language": TextSet(str(DATA / "language_train.jsonl"))},
+        num_samples=num_samples,
+        batch_size=16,
+    )
+    trainer = MathNeuroTrainer(
+        accelerator="auto",
+        devices=1,
+        default_root_dir=folder,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        use_distributed_sampler=False,
+        inference_mode=False,
+        callbacks=[
+            clock,
+            callbacks.RecordSweep(),
+            callbacks.AccumulateImportance(),
+            callbacks.SelectParameters(),
+            callbacks.Intervene(),
+            callbacks.LMEval(
+                ["tiny_arithmetic", "tiny_language"],
+                [ASSETS / "tasks"],
+                limit=limit,
+                batch_size=batch_size,
+            ),
+        ],
+    )
+    trainer.grid = grid
+    module.configure_model()
+    with clock.listening(module.model, module.model.get_decoder()):
+        trainer.sweep(module, data)
+    return clock
+
+
+def main(
+    parameters: int | None = None,
+    repeats: int = 1,
+    proportions: list[float] | None = None,
+    num_samples: int = 300,
+    limit: int | None = None,
+    batch_size: int = 64,
+    seed: int = 0,
+) -> None:
+    """Run the sweep and print the share.
+
+    Args:
+        parameters: Size of a random Llama to use, with the shipped model's tokenizer. null: the
+            shipped model.
+        repeats: Repeats of the grid.
+        proportions: Proportions of the grid. null: the published ones.
+        num_samples: Texts drawn from each set.
+        limit: First so many questions of each task. null: all.
+        batch_size: Requests a forward pass.
+        seed: Seed of whatever draws.
+    """
+    quieten()
+    torch.manual_seed(seed)
+    grid = Grid(repeats=repeats, proportions=proportions or list(PROPORTIONS))
+    with tempfile.TemporaryDirectory() as folder:
+        model = MODEL
+        if parameters is not None:
+            model = Path(folder) / "random"
+            random_llama(parameters).save_pretrained(model)
+            AutoTokenizer.from_pretrained(MODEL).save_pretrained(model)
+        clock = run(model, grid, num_samples, limit, batch_size, Path(folder) / "sweep")
+        whole = now() - clock.start
+    Console(highlight=False, soft_wrap=True).print(
+        f"whole sweep {whole:.1f} s, inside of forward passes {clock.seconds:.1f} s: "
+        f"{1 - clock.seconds / whole:.0%} of the time went to anything else"
+    )
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)

@@ -1,0 +1,73 @@
+"""When something of a sweep is told on the terminal: as each setting ends."""
+
+import math
+from typing import Any
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from typing_extensions import override
+
+from callbacks.run import running
+from mathneuro.scores import Score, Scores
+from mathneuro.table import written
+from mathneuro.terminal import tell
+
+
+class PrintSweep(Callback):
+    """Tells what identification took, and the scores of each setting in one line."""
+
+    @override
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Tell what identification took, or where it came from."""
+        run = running(trainer, pl_module)
+        found, study = run.module.identification, run.module.study
+        if study is None or found is None or not run.is_first:
+            return
+        if found.file is not None:
+            tell("identify", f"{len(run.module.importances)} draws, from {found.file}")
+            return
+        tell(
+            "identify",
+            f"{found.texts_forwarded:,} texts in {found.forward_passes:,} forward passes, "
+            f"{found.seconds:.1f} s, for {len(study.draws)} draws of each set",
+        )
+
+    @override
+    def on_validation_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Tell the scores of the setting that just ended."""
+        run = running(trainer, pl_module)
+        study, flight = run.module.study, run.module.in_flight
+        if study is None or flight is None or flight.record is None or not run.is_first:
+            return
+        position = f"{study.names.index(flight.name) + 1}/{len(study.names)}"
+        same = f" (as {flight.known['name']})" if flight.known is not None else ""
+        tell(position, f"{flight.name}{same}: {', '.join(_scores(flight.record['scores']))}")
+        for note in flight.record["scores"]["notes"]:
+            tell("note", note)
+
+
+def _scores(record: dict[str, Any]) -> list[str]:
+    """Write the score of every task, or every perplexity if there are no tasks."""
+    rows = Scores(tasks=_parsed(record["tasks"])).rows()
+    if not rows:
+        rows = Scores(perplexity=_parsed({"": record["perplexity"]})[""]).rows()
+    return [f"{label} {written(label, score)}" for label, score in rows.items()]
+
+
+def _parsed(tasks: dict[str, dict[str, Any]]) -> dict[str, dict[str, Score]]:
+    return {
+        task: {label: _score(**score) for label, score in scores.items()}
+        for task, scores in tasks.items()
+    }
+
+
+def _score(value: float | None, standard_error: float | None, count: int) -> Score:
+    """Make a score; JSON has no NaN, and null in its place."""
+    return Score(math.nan if value is None else value, standard_error, count)

@@ -1,0 +1,157 @@
+"""When files of a sweep are written: importance after identification, each setting at its end."""
+
+import platform
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from typing_extensions import override
+
+from callbacks.run import Run, running
+from mathneuro.errors import InputError
+from mathneuro.importance import Identification, Importance
+from mathneuro.results import coverage_record, library_versions, selection_record
+from mathneuro.scores import Scores
+from mathneuro.study import SETTING_FORMAT, InFlight, Study
+
+
+class RecordSweep(Callback):
+    """Keeps a sweep on disk, so that it can go on where it was, and refuses to mix results."""
+
+    @override
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Refuse a folder whose results were made otherwise, before the model loads."""
+        run = running(trainer, pl_module)
+        study = run.module.study
+        if study is not None:
+            study.expect("data", run.data.content())
+            study.expect("versions", library_versions())
+
+    @override
+    def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Refuse another model, and write down what is planned."""
+        self._begin(running(trainer, pl_module))
+
+    @override
+    def on_predict_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Write the importance of every draw, unless another shard was first."""
+        run = running(trainer, pl_module)
+        if run.module.study is None:
+            return
+        for draw, importance in run.module.importances.items():
+            path = run.module.study.importance_path(draw)
+            if not path.exists():
+                importance.save(path)
+        self._load(run, run.module.study)
+
+    @override
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Refuse another model; fetch the importance that was measured before."""
+        run = running(trainer, pl_module)
+        self._begin(run)
+        if run.module.study is not None and not run.module.importances:
+            self._load(run, run.module.study)
+
+    @override
+    def on_validation_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Write the result of a setting, whole."""
+        run = running(trainer, pl_module)
+        study, flight = run.module.study, run.module.in_flight
+        if study is None or flight is None:
+            return
+        record = _known(flight) if flight.known is not None else _measured(run, flight)
+        record |= {"name": flight.name, "run": _circumstances(run, flight)}
+        from mathneuro.report import write_setting_board
+
+        study.write(record)
+        flight.record = record
+        write_setting_board(study.folder, record)
+        scores = run.module.scores.pop(flight.name, Scores()).rows()
+        for logger in trainer.loggers:
+            values = {label: score.value for label, score in scores.items()}
+            logger.log_metrics(values, step=study.names.index(flight.name))
+
+    def _begin(self, run: Run) -> None:
+        if run.module.study is not None:
+            run.module.study.expect("model", run.module.identity)
+            run.module.study.begin(coverage_record(run.module.coverage))
+
+    def _load(self, run: Run, study: Study) -> None:
+        """Read the importance of every draw, and make sure that it is of this model and data."""
+        shapes = {name: ln.weight.shape for name, ln in run.module.coverage.linears.items()}
+        run.module.importances = {}
+        for draw in study.draws:
+            path = study.importance_path(draw)
+            if not path.exists():
+                continue
+            loaded = Importance.load(path)
+            loaded.check(shapes, run.module.identity["weight_hash"], path)
+            now = run.data.fingerprints(draw)
+            for name, each in now.items():
+                for key in ("sha256", "tokens_sha256", "texts"):
+                    before = loaded.data.get(name, {}).get(key)
+                    if before != each[key]:
+                        raise InputError(
+                            f"folder: {path} was measured on other texts of {name} ({key} "
+                            f"{before}, but it is {each[key]} now); give another folder, or remove "
+                            "that file to have it measured again"
+                        )
+            run.module.importances[draw] = loaded
+        if run.module.identification is None:
+            run.module.identification = Identification(0, 0, 0.0, study.folder / "importance")
+
+
+def _known(flight: InFlight) -> dict[str, Any]:
+    """Return the result of a setting that changes the model in the same way."""
+    known = flight.known or {}
+    scores = {key: value for key, value in known["scores"].items() if key != "evaluation"}
+    return {
+        **known,
+        "scores": scores,
+        "setting": flight.setting.record() if flight.setting else None,
+        "selection": _selection(flight),
+    }
+
+
+def _measured(run: Run, flight: InFlight) -> dict[str, Any]:
+    scores = run.module.scores.setdefault(flight.name, Scores())
+    names = [name for name, texts in run.data.tokenized.items() if texts.held_out]
+    run.module.keep_perplexity(scores, names)
+    values = asdict(scores)
+    outcomes = values.pop("outcomes")
+    if flight.setting is not None:
+        # lm-eval's record of how it evaluates is the same for all settings.
+        values.pop("evaluation")
+    return {
+        "format": SETTING_FORMAT,
+        "name": flight.name,
+        "setting": flight.setting.record() if flight.setting else None,
+        "selection": _selection(flight),
+        "scores": values,
+        "outcomes": outcomes,
+    }
+
+
+def _selection(flight: InFlight) -> dict[str, Any] | None:
+    if flight.selection is None:
+        return None
+    return {**selection_record(flight.selection), "sha256": flight.selection.sha256()}
+
+
+def _circumstances(run: Run, flight: InFlight) -> dict[str, Any]:
+    return {
+        "seconds": time.perf_counter() - flight.start,
+        "device": str(run.module.device),
+        "host": platform.node(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,48 @@
+"""What a sweep is going to do, told before anything is loaded."""
+
+from typing import TYPE_CHECKING
+
+from mathneuro.study import Study
+
+if TYPE_CHECKING:
+    from mathneuro.data.module import TextDataModule
+
+
+def plan_lines(study: Study, data: "TextDataModule") -> list[tuple[str, str]]:
+    """Say how much work a sweep is, in lines of a label and a text.
+
+    The texts are read and drawn for it; model, tokenizer and tasks are not.
+
+    Args:
+        study: The sweep.
+        data: The sets of texts, with the draws of the sweep.
+    """
+    edits = [setting for setting in study.settings.values() if setting is not None]
+    calibration = sorted({"+".join(each.calibration) for each in edits if each.calibration})
+    grid = [
+        f"{', '.join(study.grid.methods)}",
+        f"calibration {', '.join(calibration)}" if calibration else "no calibration",
+        _count(study.grid.repeats, "repeat"),
+        _count(len(study.grid.proportions), "proportion"),
+        _count(len(study.grid.factors), "factor"),
+        _count(len({draw.num_samples for draw in study.draws}), "number") + " of samples",
+    ]
+    pending, shard = len(study.pending()), study.shard
+    drawn = sum(len(draw.rows) for each in data.drawn.values() for draw in each.draws.values())
+    distinct = [len(each.texts) for each in data.drawn.values()]
+    passes = sum(-(-number // data.batch_size) for number in distinct)
+    needed = study.needs_identification()
+    work = f"{passes:,} forward passes of up to {data.batch_size}" if needed else "0 forward passes"
+    return [
+        ("grid", " x ".join(grid)),
+        (
+            "settings",
+            f"{_count(len(study.names), 'setting')}, one of them the model as it is; at most as "
+            f"many evaluations; {pending:,} to do in shard {shard.index}/{shard.count}",
+        ),
+        ("identify", f"{drawn:,} texts drawn, {sum(distinct):,} distinct; {work}"),
+    ]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

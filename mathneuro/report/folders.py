@@ -1,0 +1,41 @@
+"""Folders that are complete or absent, for files whose names their writer chooses itself."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from mathneuro.errors import InputError
+
+
+def replace_folder(path: Path, write: Callable[[Path], None], beside: Path) -> None:
+    """Create or replace a folder in one step, with all that is in it.
+
+    Args:
+        path: The folder; missing folders on the way to it are made.
+        write: Writes the whole content into the new, empty folder that it is given.
+        beside: An existing folder on the same file system, outside of `path`'s parents that other
+            programs watch; the content grows there.
+
+    Raises:
+        InputError: If the folder cannot be written there.
+    """
+    unfinished = beside / f".{path.name}.{os.getpid()}.unfinished"
+    old = beside / f".{path.name}.{os.getpid()}.old"
+    try:
+        try:
+            unfinished.mkdir(parents=True)
+            write(unfinished)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                path.rename(old)
+            unfinished.rename(path)
+        finally:
+            for each in (unfinished, old):
+                if each.exists():
+                    shutil.rmtree(each)
+    except OSError as error:
+        raise InputError(
+            f"folder: {path} cannot be written ({error.strerror or error}); give a folder that you "
+            "may write to and that has room"
+        ) from error

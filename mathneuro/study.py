@@ -1,0 +1,292 @@
+"""A sweep on disk: what is planned, what is there, and what must not change in between."""
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mathneuro.data.draws import DrawKey
+from mathneuro.errors import InputError
+from mathneuro.fields import read_fields
+from mathneuro.files import to_json, write_json
+from mathneuro.grid import BEFORE, Grid, Setting
+from mathneuro.selection import Selection
+
+FORMAT = "mathneuro-sweep-1"
+SETTING_FORMAT = "mathneuro-setting-1"
+
+WHEREABOUTS = frozenset(f"model.{key}" for key in ("source", "revision", "gguf_file", "tokenizer"))
+"""Where a model lies does not matter for results: its weights and the tokens are compared."""
+
+LONGEST_VALUE = 40
+"""Characters of a value that a sentence shows."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Which part of the settings this process runs.
+
+    Example:
+        >>> Shard.parse("2/3").part(list("abcdef"))
+        ['c', 'd']
+    """
+
+    index: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """Read ``i/n``.
+
+        Raises:
+            InputError: If it is something else.
+        """
+        found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
+        shard = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
+        if not 1 <= shard.index <= shard.count:
+            raise InputError(
+                f"shard: got {text!r}, but it must be i/n with i from 1 to n; write --shard 2/8 "
+                "for the second of eight"
+            )
+        return shard
+
+    def part(self, names: list[str]) -> list[str]:
+        """Return this shard's share of a list: neighbours, as they share selections."""
+        return [
+            name
+            for position, name in enumerate(names)
+            if position * self.count // len(names) == self.index - 1
+        ]
+
+
+@dataclass
+class InFlight:
+    """The setting that is evaluated right now.
+
+    Attributes:
+        name: Its name.
+        setting: The setting. None: the model without any edit.
+        selection: What it selects. None: the model without any edit.
+        known: The record of a setting with the same selection and factor, if there is one.
+        record: Its result, once it is there.
+        start: When it began, on `time.perf_counter`'s clock.
+    """
+
+    name: str
+    setting: Setting | None
+    selection: Selection | None = None
+    known: dict[str, Any] | None = None
+    record: dict[str, Any] | None = None
+    start: float = field(default_factory=time.perf_counter)
+
+
+class Study:
+    """The settings of a sweep and the folder that holds their results.
+
+    Args:
+        folder: The folder; several processes may share it.
+        grid: What is tried.
+        names: Names of all sets of texts, the math set included.
+        num_samples: How many texts are drawn if the grid does not say.
+        shard: Which part of the settings this process runs.
+
+    Raises:
+        InputError: If the grid makes no sense for these sets.
+    """
+
+    def __init__(
+        self, folder: Path, grid: Grid, names: list[str], num_samples: int | None, shard: Shard
+    ) -> None:
+        self.folder = folder
+        self.grid = grid
+        self.shard = shard
+        self.settings: dict[str, Setting | None] = {BEFORE: None}
+        self.settings |= {each.name: each for each in grid.settings(names, num_samples)}
+        self.names = list(self.settings)
+        self.draws = grid.draws(num_samples)
+        self.matters: dict[str, Any] = {}
+        self._known: dict[tuple[str, float], str] | None = None
+
+    def path(self, name: str) -> Path:
+        """Return where the result of a setting is kept."""
+        return self.folder / "settings" / f"{name}.json"
+
+    def importance_path(self, draw: DrawKey) -> Path:
+        """Return where the importance of a draw is kept."""
+        return self.folder / "importance" / f"{draw.name}.safetensors"
+
+    def pending(self) -> list[int]:
+        """Return the positions of this shard's settings whose result is not there yet."""
+        mine = set(self.shard.part(self.names))
+        return [
+            position
+            for position, name in enumerate(self.names)
+            if name in mine and not self.path(name).exists()
+        ]
+
+    def missing(self) -> int:
+        """Return how many settings have no result yet, of all shards."""
+        return sum(not self.path(name).exists() for name in self.names)
+
+    def needs_identification(self) -> bool:
+        """Tell whether a pending setting needs importance that is not in the folder."""
+        edits = [self.settings[self.names[position]] for position in self.pending()]
+        draws = {setting.draw for setting in edits if setting is not None}
+        return any(not self.importance_path(draw).exists() for draw in draws)
+
+    def expect(self, section: str, values: Mapping[str, Any]) -> None:
+        """Note what changes results, and refuse to go on where results were made otherwise.
+
+        Args:
+            section: What the values belong to, such as ``data``.
+            values: The values, nested or not.
+
+        Raises:
+            InputError: If the folder holds a sweep with another value, or no sweep.
+        """
+        self.matters[section] = json.loads(to_json(values))
+        if (self.folder / "results.json").exists():
+            raise InputError(
+                f"folder: {self.folder} holds the results of a single run, not of a sweep; give "
+                "another folder"
+            )
+        record = read_record(self.folder / "study.json", FORMAT)
+        if record is None:
+            return
+        before = _flat({section: record["matters"].get(section, {})})
+        now = _flat({section: self.matters[section]})
+        for key in sorted(before.keys() | now.keys()):
+            if key not in WHEREABOUTS and before.get(key) != now.get(key):
+                raise InputError(
+                    f"folder: {self.folder} holds a sweep with {key} {_shown(before.get(key))}, "
+                    f"but it is {_shown(now.get(key))} now, so results would not belong together; "
+                    "set it back to go on, or give another folder"
+                )
+
+    def check_scores(self, labels: Iterable[str]) -> None:
+        """Refuse scores for tables and figures that are not measured.
+
+        Args:
+            labels: Tasks, "perplexity SET", or tasks with a metric, whatever is known of them.
+
+        Raises:
+            InputError: If `Grid.math` or `Grid.others` names another one.
+        """
+        known = list(labels)
+        for option, entries in {"math": self.grid.math, "others": self.grid.others}.items():
+            for entry in entries or ():
+                if not any(f"{label} ".startswith(f"{entry} ") for label in known) and not any(
+                    f"{entry} ".startswith(f"{label} ") for label in known
+                ):
+                    raise InputError(
+                        f"grid.{option}: got {entry!r}, but nothing of that name is measured; "
+                        f"choose from {', '.join(known)}"
+                    )
+
+    def begin(self, coverage: dict[str, Any]) -> None:
+        """Write down what is planned, and all that must not change.
+
+        Settings of an earlier grid that are finished stay part of the sweep.
+
+        Args:
+            coverage: Which parameters take part.
+        """
+        settings = self.settings | self._finished_before()
+        edits = [setting for setting in settings.values() if setting is not None]
+        grid = {
+            "methods": _distinct(each.method for each in edits),
+            "calibration": _distinct(list(each.calibration) for each in edits if each.calibration),
+            "repeats": max(each.repeat for each in edits),
+            "proportions": sorted(_distinct(each.proportion for each in edits)),
+            "factors": _distinct(each.factor for each in edits),
+            "num_samples": _distinct(each.num_samples for each in edits),
+            "math": self.grid.math,
+            "others": self.grid.others,
+        }
+        write_json(
+            self.folder / "study.json",
+            {
+                "format": FORMAT,
+                "settings": list(settings),
+                "grid": grid,
+                "coverage": coverage,
+                "matters": self.matters,
+            },
+        )
+
+    def _finished_before(self) -> dict[str, Setting | None]:
+        """Return the finished settings of an earlier grid that this one does not have."""
+        earlier = (read_record(self.folder / "study.json", FORMAT) or {}).get("settings", [])
+        records = {
+            name: read_record(self.path(name), SETTING_FORMAT)
+            for name in earlier
+            if name not in self.settings
+        }
+        return {
+            name: Setting.from_record(record["setting"])
+            for name, record in records.items()
+            if record is not None
+        }
+
+    def find(self, selection: Selection, factor: float) -> dict[str, Any] | None:
+        """Return the result of a setting that changes the model in the same way, if it is there.
+
+        Args:
+            selection: What is selected. Nothing, or a factor of 1, is the model as it was found.
+            factor: What the selection is multiplied by.
+        """
+        if selection.count == 0 or factor == 1:
+            return read_record(self.path(BEFORE), SETTING_FORMAT)
+        if self._known is None:
+            self._known = {}
+            for name in self.names:
+                record = read_record(self.path(name), SETTING_FORMAT)
+                if record is not None:
+                    self._remember(record)
+        same = self._known.get((selection.sha256(), factor))
+        return None if same is None else read_record(self.path(same), SETTING_FORMAT)
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Write the result of a setting, in one step."""
+        write_json(self.path(record["name"]), record)
+        if self._known is not None:
+            self._remember(record)
+
+    def _remember(self, record: dict[str, Any]) -> None:
+        if record["setting"] is not None and self._known is not None:
+            key = (record["selection"]["sha256"], record["setting"]["factor"])
+            self._known.setdefault(key, record["name"])
+
+
+def read_record(path: Path, kind: str) -> dict[str, Any] | None:
+    """Read a JSON file of a sweep; None if there is none.
+
+    Raises:
+        InputError: If it is damaged or of another kind.
+    """
+    return read_fields(path, kind).content if path.exists() else None
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    distinct: list[Any] = []
+    for value in values:
+        if value not in distinct:
+            distinct.append(value)
+    return distinct
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested values by their path, such as ``data.sets.math.sha256``."""
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        path = f"{prefix}{key}"
+        result |= _flat(value, f"{path}.") if isinstance(value, dict) else {path: value}
+    return result
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401
+    text = json.dumps(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."

@@ -1,0 +1,48 @@
+"""Folders are complete or absent."""
+
+from pathlib import Path
+
+import pytest
+
+from mathneuro.errors import InputError
+from mathneuro.report.folders import replace_folder
+
+
+def fill(folder: Path, text: str) -> None:
+    """Write one file."""
+    (folder / "deep").mkdir()
+    (folder / "deep" / "file").write_text(text)
+
+
+def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    """Nothing of the old one is left, nor anything beside it."""
+    target = tmp_path / "a" / "b"
+    replace_folder(target, lambda folder: fill(folder, "old"), beside=tmp_path)
+    (target / "more").write_text("old")
+    replace_folder(target, lambda folder: fill(folder, "new"), beside=tmp_path)
+    files = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
+    assert files == [Path("a/b/deep/file")]
+    assert (target / "deep" / "file").read_text() == "new"
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    """And nothing else."""
+    target = tmp_path / "a"
+    replace_folder(target, lambda folder: fill(folder, "old"), beside=tmp_path)
+
+    def fail(folder: Path) -> None:
+        fill(folder, "half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace_folder(target, fail, beside=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (target / "deep" / "file").read_text() == "old"
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """As a mistake in the folder that was given."""
+    (tmp_path / "file").write_text("a")
+    with pytest.raises(InputError, match=r"^folder: .* cannot be written \(.+\); give a folder"):
+        replace_folder(tmp_path / "file" / "a", lambda folder: fill(folder, "b"), beside=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,78 @@
+"""Which scores stand for math and which for the rest."""
+
+from pathlib import Path
+
+import pytest
+
+from mathneuro.errors import InputError
+from mathneuro.report.reading import read_study
+from mathneuro.report.roles import Roles, find_roles
+from tests.report.sweeps import Sweep, change
+
+STRICT, FLEXIBLE = "gsm8k_cot exact_match,strict-match", "gsm8k_cot exact_match,flexible-extract"
+
+
+def small(tmp_path: Path, tasks: tuple[str, ...], perplexities: tuple[str, ...]) -> Path:
+    """Write a sweep of one setting with some scores."""
+    sweep = Sweep(methods=("mathneuro",), sets=("race",), repeats=1, proportions=(0.01,),
+                  tasks=tasks, perplexities=perplexities)  # fmt: skip
+    return sweep.write(tmp_path / "sweep")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "perplexities", "math", "others"),
+    [
+        ((STRICT, FLEXIBLE, "race acc", "race f1", "mmlu acc"), ("math", "race"),
+         (STRICT,), ("race acc", "mmlu acc")),
+        ((STRICT, FLEXIBLE), ("math", "race"), (STRICT,), ("perplexity race",)),
+        ((), ("race", "math", "mmlu"), ("perplexity math",),
+         ("perplexity race", "perplexity mmlu")),
+        ((STRICT,), (), (STRICT,), ()),
+    ],
+)  # fmt: skip
+def test_by_default_the_first_task_is_math(
+    tmp_path: Path,
+    tasks: tuple[str, ...],
+    perplexities: tuple[str, ...],
+    math: tuple[str, ...],
+    others: tuple[str, ...],
+) -> None:
+    """Or the perplexity of the math set; the rest is what is left of the same kind."""
+    study = read_study(small(tmp_path, tasks, perplexities))
+    assert find_roles(study) == Roles(math, others)
+
+
+def test_names_of_tasks_labels_and_perplexities_are_understood(tmp_path: Path) -> None:
+    """What is given comes before what the sweep says, each of the two by itself."""
+    folder = small(tmp_path, (STRICT, FLEXIBLE, "race acc", "mmlu acc"), ("math", "race"))
+    study = read_study(folder)
+    assert find_roles(study, [FLEXIBLE]) == Roles((FLEXIBLE,), ("race acc", "mmlu acc"))
+    assert find_roles(study, ["race"]) == Roles(("race acc",), (STRICT, "mmlu acc"))
+    assert find_roles(study, None, ["gsm8k_cot"]) == Roles(("race acc",), (STRICT,))
+    assert find_roles(study, ["perplexity math"]) == Roles(
+        ("perplexity math",), ("perplexity race",)
+    )
+    assert find_roles(study, ["race", "race acc"], []) == Roles(("race acc",), ())
+    change(folder / "study.json", grid__math=["mmlu"], grid__others=["race"])
+    study = read_study(folder)
+    assert find_roles(study) == Roles(("mmlu acc",), ("race acc",))
+    assert find_roles(study, ["gsm8k_cot"]) == Roles((STRICT,), ("race acc",))
+
+
+@pytest.mark.parametrize(
+    ("math", "others", "message"),
+    [
+        (["gsm9k"], None, rf"^math: got 'gsm9k', but no score.*: {STRICT}; race acc; perplexity m"),
+        (None, ["perplexity"], r"^others: got 'perplexity', but no score has that label"),
+        (["race"], ["race acc"], r"^others: 'race acc' stands for math too"),
+        ([], None, r"^math: no score stands for it, but one must; give one of gsm8k_cot"),
+        (None, ["race", "perplexity race"], r"^others: got .* no common mean; give one kind"),
+    ],
+)
+def test_mistakes_are_told(
+    tmp_path: Path, math: list[str] | None, others: list[str] | None, message: str
+) -> None:
+    """With the labels that there are."""
+    study = read_study(small(tmp_path, (STRICT, "race acc"), ("math", "race")))
+    with pytest.raises(InputError, match=message):
+        find_roles(study, math, others)
