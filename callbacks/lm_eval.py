@@ -71,7 +71,8 @@ class LMEval(Callback):
             settings["task_folders"] = None
             tasks = self._tasks or {"tasks": {}, "groups": {}}
             questions = tasks_fingerprint(tasks, self.settings)
-            measured = [f"perplexity {name}" for name in run.data.names]
+            sets = run.data.names if run.data.number_held_out else []
+            measured = [f"perplexity {name}" for name in sets]
             run.module.study.check_scores([*tasks["tasks"], *tasks["groups"], *measured])
             run.module.study.expect("lm_eval", {**settings, "questions": questions})
 

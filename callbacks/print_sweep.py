@@ -6,7 +6,9 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from typing_extensions import override
 
+from callbacks.intervene import Intervene
 from callbacks.run import running
+from callbacks.select_parameters import SelectParameters
 from mathneuro.scores import Score, Scores
 from mathneuro.table import written
 from mathneuro.terminal import tell
@@ -14,6 +16,21 @@ from mathneuro.terminal import tell
 
 class PrintSweep(Callback):
     """Tells what identification took, and the scores of each setting in one line."""
+
+    def __init__(self) -> None:
+        self._begun = False
+
+    @override
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Tell of options that a sweep does not use."""
+        run = running(trainer, pl_module)
+        if run.module.study is None or not run.is_first or self._begun:
+            return
+        self._begun = True
+        for section, unused in _unused(trainer).items():
+            tell(
+                "note", f"{section}: {', '.join(unused)} not used, as grid says what a sweep tries"
+            )
 
     @override
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -51,6 +68,23 @@ class PrintSweep(Callback):
         tell(position, f"{flight.name}{same}: {', '.join(_scores(flight.record['scores']))}")
         for note in flight.record["scores"]["notes"]:
             tell("note", note)
+
+
+def _unused(trainer: Trainer) -> dict[str, list[str]]:
+    """Return the options of single runs that were set, by section."""
+    unused: dict[str, list[str]] = {}
+    for callback in trainer.callbacks:  # type: ignore[attr-defined]
+        if isinstance(callback, SelectParameters | Intervene):
+            default = type(callback)()
+            names = [
+                name
+                for name in ("method", "proportion", "calibration", "factor")
+                if getattr(callback, name, None) != getattr(default, name, None)
+            ]
+            section = "selection" if isinstance(callback, SelectParameters) else "intervention"
+            if names:
+                unused[section] = names
+    return unused
 
 
 def _scores(record: dict[str, Any]) -> list[str]:

@@ -27,7 +27,9 @@ class RecordSweep(Callback):
         study = run.module.study
         if study is not None:
             study.expect("data", run.data.content())
-            study.expect("versions", library_versions())
+            versions = library_versions()
+            versions.pop("python")
+            study.expect("versions", versions)
 
     @override
     def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

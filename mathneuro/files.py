@@ -2,7 +2,7 @@
 
 import json
 import math
-import os
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
     Raises:
         InputError: If the file cannot be written there.
     """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    unfinished = path.with_name(f".{path.name}.{unique()}.unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -35,6 +35,11 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
             f"folder: {path} cannot be written ({error.strerror or error}); give a folder that you "
             "may write to and that has room"
         ) from error
+
+
+def unique() -> str:
+    """Return a name that no other process uses, not even on another machine with the same folder."""
+    return uuid.uuid4().hex[:12]
 
 
 def write_text(path: Path, text: str) -> None:

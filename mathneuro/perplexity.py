@@ -1,5 +1,7 @@
 """Token perplexity of held-out texts as a streaming metric."""
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -69,7 +71,8 @@ class TokenPerplexity(Metric):
         losses, tokens = self.by_text()
         mean = losses.sum() / tokens.sum()
         perplexity, texts = mean.exp(), len(losses)
-        variance = (losses - mean * tokens).var() * texts / tokens.sum() ** 2
+        squares = (losses - mean * tokens).square().sum()
+        variance = squares * texts / (texts - 1 or math.nan) / tokens.sum() ** 2
         return {
             "perplexity": perplexity,
             "standard_error": perplexity * variance.sqrt(),

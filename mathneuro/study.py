@@ -173,9 +173,14 @@ class Study:
             labels: Tasks, "perplexity SET", or tasks with a metric, whatever is known of them.
 
         Raises:
-            InputError: If `Grid.math` or `Grid.others` names another one.
+            InputError: If `Grid.math` or `Grid.others` names another one, or nothing is measured.
         """
         known = list(labels)
+        if not known:
+            raise InputError(
+                "lm_eval.tasks: got none, and data.held_out is 0, so that nothing would be "
+                "measured; name tasks, or hold texts out for perplexity"
+            )
         for option, entries in {"math": self.grid.math, "others": self.grid.others}.items():
             for entry in entries or ():
                 if not any(f"{label} ".startswith(f"{entry} ") for label in known) and not any(

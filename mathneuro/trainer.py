@@ -60,6 +60,11 @@ class MathNeuroTrainer(Trainer):
             dry_run: Whether only the plan is printed.
         """
         self._begin("sweep")
+        if datamodule.repeat != 1:
+            raise InputError(
+                f"data.repeat: got {datamodule.repeat}, but a sweep runs the repeats 1 to "
+                "grid.repeats; leave it out"
+            )
         study = Study(
             Path(self.default_root_dir),
             self.grid,

@@ -17,12 +17,11 @@ ROOT = Path(__file__).parent.parent
 
 GRID = [
     "--grid.repeats=2",
-    "--grid.proportions=[0.001, 0.1]",
+    "--grid.proportions=[0.1]",
     "--grid.factors=[0.0, 1.5]",
     "--grid.num_samples=[6]",
     "--data.batch_size=1",
 ]
-"""Of a weight of this size, a proportion of 0.001 is nothing."""
 
 
 @pytest.fixture
@@ -133,7 +132,8 @@ def test_what_changes_nothing_is_not_evaluated_again(
 ) -> None:
     """Of 20 x 24 parameters 0.001 are none; and a factor of 1 leaves all as it is."""
     folder = tmp_path / "sweep"
-    run(monkeypatch, "sweep", [*sweep, f"--folder={folder}", "--grid.factors=[0.0, 1.0]"])
+    grid = ["--grid.factors=[0.0, 1.0]", "--grid.proportions=[0.001, 0.1]"]
+    run(monkeypatch, "sweep", [*sweep, f"--folder={folder}", *grid])
     lines = capsys.readouterr().out.splitlines()
     same = {line.split()[1] for line in lines if "(as before)" in line}
     found = records(folder)
@@ -165,6 +165,21 @@ def test_a_finished_sweep_measures_nothing(
     run(monkeypatch, "sweep", arguments)
     assert written(tmp_path / "sweep") == before
     assert (tmp_path / "sweep" / "report" / "results.csv").exists()
+
+
+def test_options_of_single_runs_are_told_to_be_unused(
+    sweep: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Rather than ignored without a word."""
+    small = ["--grid.methods=[wanda]", "--grid.repeats=1", "--grid.factors=[0.0]"]
+    unused = ["--selection.method=random", "--selection.proportion=0.3", "--intervention.factor=2"]
+    run(monkeypatch, "sweep", [*sweep, *small, *unused, f"--folder={tmp_path / 'sweep'}"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "selection: method, proportion not used" in told
+    assert "intervention: factor not used" in told
 
 
 def test_a_grid_can_grow(sweep: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,10 +230,9 @@ def test_a_dry_run_needs_no_model(
     extra = [f"--folder={folder}", "--dry_run=true", "--grid.num_samples=[6, 20]"]
     run(monkeypatch, "sweep", [*sweep, *extra])
     told = " ".join(capsys.readouterr().out.split())
-    # 2 methods with the calibration set and 1 without, 2 numbers, 2 repeats, 2 proportions, 2
-    # factors, and the model as it is.
-    assert "49 settings" in told
-    assert "49 to do in shard 1/1" in told
+    # 3 methods, 2 numbers, 2 repeats, 2 factors, and the model as it is.
+    assert "25 settings" in told
+    assert "25 to do in shard 1/1" in told
     assert "104 texts drawn" in told
     assert not folder.exists()
 

@@ -1,6 +1,7 @@
 """What a sweep refuses: in one sentence, and without touching what is there."""
 
 import csv
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,25 @@ SMALL = [
 def sweep(arguments: list[str]) -> list[str]:
     """Arguments of a small sweep on the tiny model."""
     return [each for each in arguments if not each.startswith("--selection")] + SMALL
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the small sweep is kept for all tests; it may be moved."""
+    return tmp_path_factory.mktemp("store") / "run"
+
+
+@pytest.fixture
+def swept(
+    sweep: list[str], store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """Arguments of the small sweep, which is finished."""
+    if store.exists():
+        shutil.copytree(store, tmp_path / "run")
+    else:
+        run(monkeypatch, "sweep", sweep)
+        shutil.copytree(tmp_path / "run", store)
+    return sweep
 
 
 def kept(folder: Path) -> dict[Path, bytes]:
@@ -46,16 +66,15 @@ def kept(folder: Path) -> dict[Path, bytes]:
 def test_another_config_is_refused(
     change: str,
     message: str,
-    sweep: list[str],
+    swept: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """If it changes results; all files stay as they are, the config included."""
-    run(monkeypatch, "sweep", sweep)
     before = kept(tmp_path / "run")
     (tmp_path / "run" / "settings" / "before.json").unlink()
-    arguments = [*sweep, change]
+    arguments = [*swept, change]
     if change.startswith("--data.replacement"):
         arguments.append("--grid.num_samples=[6]")
     assert message in refused(monkeypatch, capsys, "sweep", arguments)
@@ -64,35 +83,33 @@ def test_another_config_is_refused(
 
 
 def test_other_texts_are_refused(
-    sweep: list[str],
+    swept: list[str],
     text_files: dict[str, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Even if the file has the name that it had."""
-    run(monkeypatch, "sweep", sweep)
     path = text_files["math"]
     path.write_text(path.read_text().replace("Question: 1", "Question: 5"))
-    assert "data.sets.math." in refused(monkeypatch, capsys, "sweep", sweep)
+    assert "data.sets.math." in refused(monkeypatch, capsys, "sweep", swept)
 
 
 def test_other_questions_are_refused(
-    sweep: list[str],
+    swept: list[str],
     task_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Of a task whose name stayed."""
-    run(monkeypatch, "sweep", sweep)
     path = task_folder / "questions.jsonl"
     path.write_text(path.read_text().replace("red", "blue"))
-    sentence = refused(monkeypatch, capsys, "sweep", sweep)
+    sentence = refused(monkeypatch, capsys, "sweep", swept)
     assert "lm_eval.questions.tiny_" in sentence
 
 
 def test_other_weights_are_refused(
-    sweep: list[str],
+    swept: list[str],
     model_folder: Path,
     untied_llama: PreTrainedModel,
     tmp_path: Path,
@@ -100,20 +117,18 @@ def test_other_weights_are_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Of a model in the same place."""
-    run(monkeypatch, "sweep", sweep)
     (tmp_path / "run" / "settings" / "before.json").unlink()
     untied_llama.save_pretrained(model_folder)
-    assert "model." in refused(monkeypatch, capsys, "sweep", sweep)
+    assert "model." in refused(monkeypatch, capsys, "sweep", swept)
 
 
 def test_a_model_that_moved_is_the_same_model(
-    sweep: list[str], model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    swept: list[str], model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So are texts and tasks that moved."""
-    run(monkeypatch, "sweep", sweep)
     (tmp_path / "run" / "settings" / "before.json").unlink()
     moved = model_folder.rename(tmp_path / "moved")
-    arguments = [each.replace(str(model_folder), str(moved)) for each in sweep]
+    arguments = [each.replace(str(model_folder), str(moved)) for each in swept]
     run(monkeypatch, "sweep", arguments)
     assert (tmp_path / "run" / "settings" / "before.json").exists()
 
@@ -121,6 +136,7 @@ def test_a_model_that_moved_is_the_same_model(
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
+        (["--data.repeat=2"], "data.repeat: got 2, but a sweep runs the repeats 1 to"),
         (["--shard=3/2"], "shard: got '3/2', but it must be i/n"),
         (["--grid.proportions=[2]"], "grid.proportions: got 2.0, but it must lie between 0 and 1"),
         (["--grid.methods=[lobotomy]"], "grid.methods: got 'lobotomy', but it must be one of"),
@@ -131,6 +147,7 @@ def test_a_model_that_moved_is_the_same_model(
         (["--grid.calibration=[rice]"], "a set 'rice' was not measured"),
         (["--importance.file=x.safetensors"], "importance.file: got x.safetensors, but a sweep"),
         (["--trainer.devices=2"], "trainer.devices: got 2 processes, but `sweep`"),
+        (["--lm_eval.tasks=null", "--data.held_out=0"], "nothing would be measured"),
         (["--grid.math=[nothing]"], "grid.math: got 'nothing', but nothing of that name"),
     ],
 )
@@ -150,39 +167,37 @@ def test_mistakes_are_one_sentence(
 
 
 def test_single_runs_and_sweeps_do_not_share_a_folder(
-    sweep: list[str],
+    swept: list[str],
     arguments: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """In either order."""
-    run(monkeypatch, "sweep", sweep)
     before = kept(tmp_path / "run")
     sentence = refused(monkeypatch, capsys, "operate", [*arguments, "--record.overwrite=true"])
     assert "holds the results of a sweep" in sentence
     assert kept(tmp_path / "run") == before
     other = f"--folder={tmp_path / 'other'}"
     run(monkeypatch, "operate", [*arguments, "--lm_eval.limit=2", other])
-    sentence = refused(monkeypatch, capsys, "sweep", [*sweep, other])
+    sentence = refused(monkeypatch, capsys, "sweep", [*swept, other])
     assert "holds the results of a single run" in sentence
 
 
 def test_damaged_importance_is_refused(
-    sweep: list[str],
+    swept: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """And that of other texts."""
-    run(monkeypatch, "sweep", sweep)
     (tmp_path / "run" / "settings" / "wanda_n20_r1_p0.2_x0.json").unlink()
     path = tmp_path / "run" / "importance" / "n20_r1.safetensors"
     whole = path.read_bytes()
     path.write_bytes(whole[:-10])
-    assert "is damaged" in refused(monkeypatch, capsys, "sweep", sweep)
+    assert "is damaged" in refused(monkeypatch, capsys, "sweep", swept)
     path.write_bytes(whole)
-    run(monkeypatch, "sweep", sweep)
+    run(monkeypatch, "sweep", swept)
 
 
 def test_report_needs_a_sweep(
@@ -194,13 +209,12 @@ def test_report_needs_a_sweep(
 
 
 def test_report_takes_other_scores(
-    sweep: list[str],
+    swept: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """From the folder alone: the model is gone."""
-    run(monkeypatch, "sweep", sweep)
     (tmp_path / "tiny-llama" / "config.json").unlink()
     folder = f"--folder={tmp_path / 'run'}"
     run(monkeypatch, "report", [folder, "--math=[perplexity math]", "--others=[tiny_choose]"])

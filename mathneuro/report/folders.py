@@ -1,11 +1,11 @@
 """Folders that are complete or absent, for files whose names their writer chooses itself."""
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from mathneuro.errors import InputError
+from mathneuro.files import unique
 
 
 def replace_folder(path: Path, write: Callable[[Path], None], beside: Path) -> None:
@@ -20,8 +20,8 @@ def replace_folder(path: Path, write: Callable[[Path], None], beside: Path) -> N
     Raises:
         InputError: If the folder cannot be written there.
     """
-    unfinished = beside / f".{path.name}.{os.getpid()}.unfinished"
-    old = beside / f".{path.name}.{os.getpid()}.old"
+    name = f".{path.name}.{unique()}"
+    unfinished, old = beside / f"{name}.unfinished", beside / f"{name}.old"
     try:
         try:
             unfinished.mkdir(parents=True)
