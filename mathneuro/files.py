@@ -38,7 +38,7 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def unique() -> str:
-    """Return a name that no other process uses, not even on another machine with the same folder."""
+    """Return a name that no other process uses, not even on another machine."""
     return uuid.uuid4().hex[:12]
 
 
