@@ -1,16 +1,16 @@
 """When the edit is on the model: during a validation, or a setting of a sweep, that asks for it."""
 
-from typing import Any
-
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor
 from typing_extensions import override
 
 from callbacks.run import Run, running
+from callbacks.setting import SettingCallback
 from mathneuro.edit import Edit, check_factor
+from mathneuro.study import InFlight, Study
 
 
-class Intervene(Callback):
+class Intervene(SettingCallback):
     """Multiplies the selected parameters during validation and restores them bit for bit.
 
     Args:
@@ -49,16 +49,8 @@ class Intervene(Callback):
         self._apply(run, run.module.edit)
 
     @override
-    def on_validation_batch_start(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
+    def on_setting_start(self, run: Run, study: Study, position: int) -> None:
         """Apply the edit of a setting, unless its result is known."""
-        run = running(trainer, pl_module)
         flight = run.module.in_flight
         if flight is None or flight.setting is None or flight.selection is None or flight.known:
             return
@@ -67,19 +59,9 @@ class Intervene(Callback):
         self._apply(run, edit)
 
     @override
-    def on_validation_batch_end(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
+    def on_setting_end(self, run: Run, study: Study, flight: InFlight) -> None:
         """Undo the edit of a setting."""
-        run = running(trainer, pl_module)
-        if run.module.in_flight is not None:
-            self._undo(run)
+        self._undo(run)
 
     @override
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -4,20 +4,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import LightningModule, Trainer
 from typing_extensions import override
 
 from callbacks.run import Run, running
+from callbacks.setting import SettingCallback
 from mathneuro.data.tokens import check_chat_template
 from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks, tasks_fingerprint
 from mathneuro.files import write_json_lines
 from mathneuro.scores import Scores
+from mathneuro.study import Study
 
 if TYPE_CHECKING:
     from mathneuro.live_model import LiveModel
 
 
-class LMEval(Callback):
+class LMEval(SettingCallback):
     """Runs EleutherAI's lm-eval on the live model and keeps the result of every question.
 
     Args:
@@ -84,18 +86,10 @@ class LMEval(Callback):
             self._evaluate(run, keep_samples=True)
 
     @override
-    def on_validation_batch_start(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
+    def on_setting_start(self, run: Run, study: Study, position: int) -> None:
         """Evaluate the model with the edit of a setting on it, unless its result is known."""
-        run = running(trainer, pl_module)
-        study, flight = run.module.study, run.module.in_flight
-        if study is not None and flight is not None and flight.known is None:
+        flight = run.module.in_flight
+        if flight is not None and flight.known is None:
             self._evaluate(run, study.grid.samples)
 
     def _evaluate(self, run: Run, keep_samples: bool) -> None:

@@ -3,18 +3,20 @@
 import math
 from typing import Any
 
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import LightningModule, Trainer
 from typing_extensions import override
 
 from callbacks.intervene import Intervene
-from callbacks.run import running
+from callbacks.run import Run, running
 from callbacks.select_parameters import SelectParameters
+from callbacks.setting import SettingCallback
 from mathneuro.scores import Score, Scores
+from mathneuro.study import InFlight, Study
 from mathneuro.table import written
 from mathneuro.terminal import tell
 
 
-class PrintSweep(Callback):
+class PrintSweep(SettingCallback):
     """Tells what identification took, and the scores of each setting in one line."""
 
     def __init__(self) -> None:
@@ -49,19 +51,9 @@ class PrintSweep(Callback):
         )
 
     @override
-    def on_validation_batch_end(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
+    def on_setting_end(self, run: Run, study: Study, flight: InFlight) -> None:
         """Tell the scores of the setting that just ended."""
-        run = running(trainer, pl_module)
-        study, flight = run.module.study, run.module.in_flight
-        if study is None or flight is None or flight.record is None or not run.is_first:
+        if flight.record is None or not run.is_first:
             return
         position = f"{study.names.index(flight.name) + 1}/{len(study.names)}"
         same = f" (as {flight.known['name']})" if flight.known is not None else ""

@@ -6,10 +6,11 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import LightningModule, Trainer
 from typing_extensions import override
 
 from callbacks.run import Run, running
+from callbacks.setting import SettingCallback
 from mathneuro.errors import InputError
 from mathneuro.importance import Identification, Importance
 from mathneuro.results import coverage_record, library_versions, selection_record
@@ -17,7 +18,7 @@ from mathneuro.scores import Scores
 from mathneuro.study import SETTING_FORMAT, InFlight, Study
 
 
-class RecordSweep(Callback):
+class RecordSweep(SettingCallback):
     """Keeps a sweep on disk, so that it can go on where it was, and refuses to mix results."""
 
     @override
@@ -57,29 +58,17 @@ class RecordSweep(Callback):
             self._load(run, run.module.study)
 
     @override
-    def on_validation_batch_end(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
+    def on_setting_end(self, run: Run, study: Study, flight: InFlight) -> None:
         """Write the result of a setting, whole."""
-        run = running(trainer, pl_module)
-        study, flight = run.module.study, run.module.in_flight
-        if study is None or flight is None:
-            return
-        record = _known(flight) if flight.known is not None else _measured(run, flight)
-        record |= {"name": flight.name, "run": _circumstances(run, flight)}
         from mathneuro.report import write_setting_board
 
+        record = _known(flight) if flight.known is not None else _measured(run, flight)
+        record |= {"name": flight.name, "run": _circumstances(run, flight)}
         study.write(record)
         flight.record = record
         write_setting_board(study.folder, record)
         scores = run.module.scores.pop(flight.name, Scores()).rows()
-        for logger in trainer.loggers:
+        for logger in run.module.loggers:
             values = {label: score.value for label, score in scores.items()}
             logger.log_metrics(values, step=study.names.index(flight.name))
 

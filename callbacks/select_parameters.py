@@ -1,20 +1,20 @@
 """When parameters are selected: after the predict epoch, or as a setting of a sweep begins."""
 
 from dataclasses import replace
-from typing import Any
 
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import LightningModule, Trainer
 from typing_extensions import override
 
 from callbacks.run import Run, running
+from callbacks.setting import SettingCallback
 from mathneuro.errors import InputError
 from mathneuro.grid import Setting
 from mathneuro.methods import calibration_sets, check_method, select
 from mathneuro.selection import Selection
-from mathneuro.study import InFlight
+from mathneuro.study import InFlight, Study
 
 
-class SelectParameters(Callback):
+class SelectParameters(SettingCallback):
     """Selects parameters as soon as their importance is known.
 
     In a sweep the grid says how, and only the seed is taken from here.
@@ -67,20 +67,9 @@ class SelectParameters(Callback):
             self._select(run)
 
     @override
-    def on_validation_batch_start(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
+    def on_setting_start(self, run: Run, study: Study, position: int) -> None:
         """Select what the setting of a sweep says."""
-        run = running(trainer, pl_module)
-        study = run.module.study
-        if study is None:
-            return
-        name = study.names[batch]
+        name = study.names[position]
         flight = run.module.in_flight = InFlight(name, study.settings[name])
         if flight.setting is not None:
             flight.selection = self._select_setting(run, flight.setting)
