@@ -16,7 +16,7 @@ class Series:
 
     Attributes:
         method: The method that selected.
-        calibration: Names of the sets that it kept.
+        calibration: Names of the sets that are removed.
     """
 
     method: str
