@@ -28,4 +28,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        # Lightning tells of an interruption while it runs; before that there is nothing to tell.
+        raise SystemExit(130) from None

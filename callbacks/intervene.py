@@ -31,13 +31,20 @@ class Intervene(SettingCallback):
             run.data.check_held_out(run.module.edit.data, "edit")
 
     @override
+    def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Refuse factors of a sweep that a weight cannot be multiplied by."""
+        run = running(trainer, pl_module)
+        self._check_factors(run)
+
+    @override
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Apply the edit, if this validation is to see it."""
         run = running(trainer, pl_module)
         if not run.module.intervening:
-            study = run.module.study
-            for factor in study.grid.factors if study is not None else [self.factor]:
-                check_factor(factor, run.module.coverage.linears)
+            if run.module.study is None:
+                check_factor(self.factor, run.module.coverage.linears)
+            else:
+                self._check_factors(run)
             return
         if run.module.edit is None and run.module.selection is not None:
             data = run.module.importance.data if run.module.importance is not None else {}
@@ -79,6 +86,10 @@ class Intervene(SettingCallback):
         """Undo the edit."""
         run = running(trainer, pl_module)
         self._undo(run)
+
+    def _check_factors(self, run: Run) -> None:
+        for factor in run.module.study.grid.factors if run.module.study is not None else ():
+            check_factor(factor, run.module.coverage.linears, "grid.factors")
 
     def _apply(self, run: Run, edit: Edit) -> None:
         self._edit, self._saved = edit, edit.apply(run.module.model)

@@ -75,7 +75,7 @@ class LMEval(SettingCallback):
             questions = tasks_fingerprint(tasks, self.settings)
             sets = run.data.names if run.data.number_held_out else []
             measured = [f"perplexity {name}" for name in sets]
-            run.module.study.check_scores([*tasks["tasks"], *tasks["groups"], *measured])
+            run.module.study.check_scores([*tasks["tasks"], *tasks["groups"], *measured], True)
             run.module.study.expect("lm_eval", {**settings, "questions": questions})
 
     @override

@@ -13,7 +13,7 @@ from callbacks.setting import SettingCallback
 from mathneuro.scores import Score, Scores
 from mathneuro.study import InFlight, Study
 from mathneuro.table import written
-from mathneuro.terminal import tell
+from mathneuro.terminal import counted, tell
 
 
 class PrintSweep(SettingCallback):
@@ -42,12 +42,13 @@ class PrintSweep(SettingCallback):
         if study is None or found is None or not run.is_first:
             return
         if found.file is not None:
-            tell("identify", f"{len(run.module.importances)} draws, from {found.file}")
+            draws = counted(len(run.module.importances), "draw")
+            tell("identify", f"{draws}, from {found.file}")
             return
         tell(
             "identify",
-            f"{found.texts_forwarded:,} texts in {found.forward_passes:,} forward passes, "
-            f"{found.seconds:.1f} s, for {len(study.draws)} draws of each set",
+            f"{counted(found.texts_forwarded, 'text')} in {found.forward_passes:,} forward passes, "
+            f"{found.seconds:.1f} s, for {counted(len(study.draws), 'draw')} of each set",
         )
 
     @override

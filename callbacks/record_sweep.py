@@ -12,10 +12,11 @@ from typing_extensions import override
 from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
 from mathneuro.errors import InputError
+from mathneuro.finished import FORMAT
 from mathneuro.importance import Identification, Importance
 from mathneuro.results import coverage_record, library_versions, selection_record
 from mathneuro.scores import Scores
-from mathneuro.study import SETTING_FORMAT, InFlight, Study
+from mathneuro.study import InFlight, Study
 
 
 class RecordSweep(SettingCallback):
@@ -31,6 +32,7 @@ class RecordSweep(SettingCallback):
             versions = library_versions()
             versions.pop("python")
             study.expect("versions", versions)
+            study.expect("trainer", {"precision": str(trainer.precision)})
 
     @override
     def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -66,6 +68,7 @@ class RecordSweep(SettingCallback):
         record |= {"name": flight.name, "run": _circumstances(run, flight)}
         study.write(record)
         flight.record = record
+        study.check_scores(_labels(record["scores"]), tasks_only=False)
         write_setting_board(study.folder, record)
         scores = run.module.scores.pop(flight.name, Scores()).rows()
         for logger in run.module.loggers:
@@ -85,21 +88,26 @@ class RecordSweep(SettingCallback):
             path = study.importance_path(draw)
             if not path.exists():
                 continue
-            loaded = Importance.load(path)
-            loaded.check(shapes, run.module.identity["weight_hash"], path)
-            now = run.data.fingerprints(draw)
-            for name, each in now.items():
-                for key in ("sha256", "tokens_sha256", "texts"):
-                    before = loaded.data.get(name, {}).get(key)
-                    if before != each[key]:
-                        raise InputError(
-                            f"folder: {path} was measured on other texts of {name} ({key} "
-                            f"{before}, but it is {each[key]} now); give another folder, or remove "
-                            "that file to have it measured again"
-                        )
+            try:
+                loaded = Importance.load(path)
+                loaded.check(shapes, run.module.identity["weight_hash"], path)
+                _check_texts(loaded, run.data.fingerprints(draw))
+            except InputError as error:
+                raise InputError(
+                    f"folder: {path} cannot be used; delete it to have it measured again ({error})"
+                ) from error
             run.module.importances[draw] = loaded
         if run.module.identification is None:
             run.module.identification = Identification(0, 0, 0.0, study.folder / "importance")
+
+
+def _check_texts(loaded: Importance, drawn: dict[str, dict[str, Any]]) -> None:
+    """Refuse importance that was measured on other texts than are drawn now."""
+    for name, each in drawn.items():
+        for key in ("sha256", "tokens_sha256", "texts"):
+            before = loaded.data.get(name, {}).get(key)
+            if before != each[key]:
+                raise InputError(f"{key} of {name}: got {before}, but it is {each[key]} now")
 
 
 def _known(flight: InFlight) -> dict[str, Any]:
@@ -124,7 +132,7 @@ def _measured(run: Run, flight: InFlight) -> dict[str, Any]:
         # lm-eval's record of how it evaluates is the same for all settings.
         values.pop("evaluation")
     return {
-        "format": SETTING_FORMAT,
+        "format": FORMAT,
         "name": flight.name,
         "setting": flight.setting.record() if flight.setting else None,
         "selection": _selection(flight),
@@ -146,3 +154,9 @@ def _circumstances(run: Run, flight: InFlight) -> dict[str, Any]:
         "host": platform.node(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _labels(scores: dict[str, Any]) -> list[str]:
+    """Return the label of every score."""
+    tasks = [f"{task} {metric}" for task, metrics in scores["tasks"].items() for metric in metrics]
+    return tasks + [f"perplexity {name}" for name in scores["perplexity"]]

@@ -33,9 +33,9 @@ class SaveRunConfig(SaveConfigCallback):
 
     @override
     def save_config(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Write the config in one step, whichever part of a sweep this is."""
+        """Write the config in one step, without what is no setting but a way to run a sweep."""
         config = self.config.clone()
-        if "shard" in config:
-            config["shard"] = "1/1"
-        text = self.parser.dump(config, skip_unset=False)
+        for option in ("shard", "dry_run"):
+            config.pop(option, None)
+        text = self.parser.dump(config, skip_unset=False, skip_validation=True)
         write_text(Path(trainer.default_root_dir) / "config.yaml", text)

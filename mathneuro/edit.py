@@ -17,12 +17,15 @@ from mathneuro.selection import Selection
 FORMAT = "mathneuro-edit-1"
 
 
-def check_factor(factor: float, linears: Mapping[str, nn.Linear]) -> None:
+def check_factor(
+    factor: float, linears: Mapping[str, nn.Linear], where: str = "intervention.factor"
+) -> None:
     """Refuse a factor with which a weight could leave the range of its type, or has left it.
 
     Args:
         factor: What selected weights are multiplied by.
         linears: The modules whose weights could be selected, by the name of their weight.
+        where: The option that gave it, for messages.
 
     Raises:
         InputError: If the factor or a weight is not finite, or the largest weight times the factor
@@ -30,8 +33,7 @@ def check_factor(factor: float, linears: Mapping[str, nn.Linear]) -> None:
     """
     if not math.isfinite(factor):
         raise InputError(
-            f"intervention.factor: got {factor}, but it must be a finite number; 0 prunes, 1.1 "
-            "scales up"
+            f"{where}: got {factor}, but it must be a finite number; 0 prunes, 1.1 scales up"
         )
     for name, linear in linears.items():
         largest = float(linear.weight.detach().abs().max())
@@ -43,7 +45,7 @@ def check_factor(factor: float, linears: Mapping[str, nn.Linear]) -> None:
         limit = torch.finfo(linear.weight.dtype).max
         if largest * abs(factor) > limit:
             raise InputError(
-                f"intervention.factor: got {factor}, but {name} holds {largest:.3g}, and their "
+                f"{where}: got {factor}, but {name} holds {largest:.3g}, and their "
                 f"product is more than {linear.weight.dtype} can hold ({limit:.3g}); use a "
                 "smaller factor or another model.dtype"
             )

@@ -26,7 +26,9 @@ class Estimate:
     high: float | None = None
 
 
-def mean_over_repeats(values: Sequence[float], geometric: bool = False) -> Estimate:
+def mean_over_repeats(
+    values: Sequence[float], geometric: bool = False, share: bool = False
+) -> Estimate:
     """Average over repeats, with the 95 % interval of Student's t.
 
     The interval tells how much another draw of texts might change the mean, on the same questions.
@@ -34,6 +36,7 @@ def mean_over_repeats(values: Sequence[float], geometric: bool = False) -> Estim
     Args:
         values: One score a repeat. A single one has no interval.
         geometric: Whether to average logarithms, as for perplexities; then all must be above 0.
+        share: Whether the values are shares of questions, so that the interval ends at 0 and 1.
 
     Raises:
         InputError: If there is no value.
@@ -58,7 +61,8 @@ def mean_over_repeats(values: Sequence[float], geometric: bool = False) -> Estim
 
     error = float(array.std(ddof=1)) / math.sqrt(len(array))
     half = error * float(stats.t.ppf((1 + CONFIDENCE) / 2, len(array) - 1))
-    return Estimate(average, average - half, average + half)
+    low, high = average - half, average + half
+    return Estimate(average, *((max(0.0, low), min(1.0, high)) if share else (low, high)))
 
 
 def score_estimate(score: Score, outcomes: Sequence[float] | None, ratio: bool = False) -> Estimate:

@@ -1,5 +1,6 @@
 """The grid of a sweep: every setting that is tried."""
 
+import hashlib
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,13 +10,18 @@ from urllib.parse import quote
 from mathneuro.data.draws import DrawKey
 from mathneuro.data.spec import MATH
 from mathneuro.errors import InputError
-from mathneuro.methods import IGNORE_CALIBRATION, calibration_sets, check_method
+from mathneuro.methods import IGNORE_CALIBRATION, NO_DRAWS, calibration_sets, check_method
+from mathneuro.scores import is_perplexity
 
 BEFORE = "before"
 """Name of the model without any edit, among the settings."""
 
 PROPORTIONS = (0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15)
 """The proportions of the paper."""
+
+
+LONGEST_SETS = 80
+"""Characters of the names of calibration sets that stand in a setting's name."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +56,12 @@ class Setting:
     @property
     def name(self) -> str:
         """Name of the setting, fit for a file."""
-        parts = [self.method, "+".join(quote(each, safe="") for each in self.calibration)]
-        numbers = [self.draw.name, f"p{self.proportion:.12g}", f"x{self.factor:.12g}"]
-        return "_".join([*filter(None, parts), *numbers])
+        sets = "+".join(quote(each, safe="") for each in self.calibration)
+        if len(sets) > LONGEST_SETS:
+            # Files cannot have names of any length.
+            sets = f"{sets[:LONGEST_SETS]}-{hashlib.sha256(sets.encode()).hexdigest()[:12]}"
+        numbers = [self.draw.name, f"p{_exact(self.proportion)}", f"x{_exact(self.factor)}"]
+        return "_".join([self.method, *filter(None, [sets]), *numbers])
 
     def record(self) -> dict[str, Any]:
         """Return its fields as JSON can hold them."""
@@ -111,11 +120,21 @@ class Grid:
             if values is None:
                 continue
             twice = [value for value in values if values.count(value) > 1]
-            if not values or twice:
-                held = "an empty list" if not values else f"{twice[0]!r} twice"
+            if not values or () in values:
                 raise InputError(
-                    f"grid.{label}: got {held}, but it must hold each value once; mend the list"
+                    f"grid.{label}: got an empty list, but it must hold at least one value; fill "
+                    "it, or leave it out"
                 )
+            if twice:
+                raise InputError(
+                    f"grid.{label}: got {twice[0]!r} twice, but it must hold each value once; "
+                    "remove one"
+                )
+        self._check_values()
+        self._check_scores()
+
+    def _check_values(self) -> None:
+        """Refuse methods that do not exist, and numbers that make no sense."""
         for method in self.methods:
             check_method(method, 0.0, "grid")
         for proportion in self.proportions:
@@ -130,6 +149,23 @@ class Grid:
             if number < 1:
                 label = "repeats" if number == self.repeats else "num_samples"
                 raise InputError(f"grid.{label}: got {number}, but it must be at least 1")
+
+    def _check_scores(self) -> None:
+        """Refuse scores that cannot stand for math and for the rest."""
+        both = set(self.math or ()) & set(self.others or ())
+        if both:
+            raise InputError(
+                f"grid.others: got {min(both)!r}, which stands for math too, but a score can stand "
+                "for one of them; name it once"
+            )
+        for label, scores in {"math": self.math, "others": self.others}.items():
+            kinds = {is_perplexity(score) for score in scores or ()}
+            if scores is not None and len(kinds) != 1:
+                held = "an empty list" if not scores else "perplexities and other scores"
+                raise InputError(
+                    f"grid.{label}: got {held}, but it must hold scores of one kind, as only these "
+                    "have a mean; mend the list, or leave it out"
+                )
 
     def draws(self, num_samples: int | None) -> list[DrawKey]:
         """Return every draw of texts that the grid needs.
@@ -158,6 +194,14 @@ class Grid:
         together = _together(others if self.calibration is None else self.calibration)
         for each in together:
             calibration_sets(names, self.methods[0], each, where="grid.calibration")
+        # The order in which sets are removed does not matter, so that it is always the same.
+        together = [tuple(sorted(each, key=others.index)) for each in together]
+        twice = [each for each in together if together.count(each) > 1]
+        if twice:
+            raise InputError(
+                f"grid.calibration: got {list(twice[0])} twice, but each run must remove other "
+                "sets; remove one"
+            )
         settings = []
         for method in self.methods:
             chosen = [()] if method in IGNORE_CALIBRATION else together or [()]
@@ -166,11 +210,19 @@ class Grid:
             settings += [
                 Setting(method, calibration, draw.num_samples, draw.repeat, proportion, factor)
                 for draw in self.draws(num_samples)
+                # All texts, each once, are the same texts in every repeat.
+                if draw.repeat == 1 or draw.num_samples is not None or method not in NO_DRAWS
                 for calibration in chosen
                 for proportion in self.proportions
                 for factor in self.factors
             ]
         return settings
+
+
+def _exact(number: float) -> str:
+    """Write a number as short as can be, but so that no other number is written alike."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(number)
 
 
 def _together(calibration: Sequence[str | list[str]]) -> list[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from mathneuro.study import Study
+from mathneuro.terminal import counted
 
 if TYPE_CHECKING:
     from mathneuro.data.module import TextDataModule
@@ -22,10 +23,10 @@ def plan_lines(study: Study, data: "TextDataModule") -> list[tuple[str, str]]:
     grid = [
         f"{', '.join(study.grid.methods)}",
         f"calibration {', '.join(calibration)}" if calibration else "no calibration",
-        _count(study.grid.repeats, "repeat"),
-        _count(len(study.grid.proportions), "proportion"),
-        _count(len(study.grid.factors), "factor"),
-        _count(len({draw.num_samples for draw in study.draws}), "number") + " of samples",
+        counted(study.grid.repeats, "repeat"),
+        counted(len(study.grid.proportions), "proportion"),
+        counted(len(study.grid.factors), "factor"),
+        counted(len({draw.num_samples for draw in study.draws}), "number") + " of samples",
     ]
     pending, shard = len(study.pending()), study.shard
     drawn = sum(len(draw.rows) for each in data.drawn.values() for draw in each.draws.values())
@@ -37,12 +38,21 @@ def plan_lines(study: Study, data: "TextDataModule") -> list[tuple[str, str]]:
         ("grid", " x ".join(grid)),
         (
             "settings",
-            f"{_count(len(study.names), 'setting')}, one of them the model as it is; at most as "
+            f"{counted(len(study.names), 'setting')}, one of them the model as it is; at most as "
             f"many evaluations; {pending:,} to do in shard {shard.index}/{shard.count}",
         ),
         ("identify", f"{drawn:,} texts drawn, {sum(distinct):,} distinct; {work}"),
+        *_notes(study),
     ]
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def _notes(study: Study) -> list[tuple[str, str]]:
+    """Say what the command asks for and will not get."""
+    if not study.grid.samples:
+        return []
+    without = sum(
+        study.path(name).exists() and not (study.folder / "samples" / name).exists()
+        for name in study.names
+    )
+    text = f"{counted(without, 'setting')} finished before without answers, which stay unknown"
+    return [("note", f"grid.samples: {text}")] if without else []

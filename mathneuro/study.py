@@ -1,5 +1,6 @@
 """A sweep on disk: what is planned, what is there, and what must not change in between."""
 
+import hashlib
 import json
 import re
 import time
@@ -12,11 +13,12 @@ from mathneuro.data.draws import DrawKey
 from mathneuro.errors import InputError
 from mathneuro.fields import read_fields
 from mathneuro.files import to_json, write_json
+from mathneuro.finished import FORMAT as SETTING_FORMAT
+from mathneuro.finished import read_result
 from mathneuro.grid import BEFORE, Grid, Setting
 from mathneuro.selection import Selection
 
 FORMAT = "mathneuro-sweep-1"
-SETTING_FORMAT = "mathneuro-setting-1"
 
 WHEREABOUTS = frozenset(f"model.{key}" for key in ("source", "revision", "gguf_file", "tokenizer"))
 """Where a model lies does not matter for results: its weights and the tokens are compared."""
@@ -166,11 +168,13 @@ class Study:
                     "set it back to go on, or give another folder"
                 )
 
-    def check_scores(self, labels: Iterable[str]) -> None:
+    def check_scores(self, labels: Iterable[str], tasks_only: bool) -> None:
         """Refuse scores for tables and figures that are not measured.
 
         Args:
-            labels: Tasks, "perplexity SET", or tasks with a metric, whatever is known of them.
+            labels: The labels of all scores; or of the tasks alone, as long as their metrics are
+                not known.
+            tasks_only: Whether it is the tasks alone.
 
         Raises:
             InputError: If `Grid.math` or `Grid.others` names another one, or nothing is measured.
@@ -183,31 +187,38 @@ class Study:
             )
         for option, entries in {"math": self.grid.math, "others": self.grid.others}.items():
             for entry in entries or ():
-                if not any(f"{label} ".startswith(f"{entry} ") for label in known) and not any(
-                    f"{entry} ".startswith(f"{label} ") for label in known
-                ):
+                of_task = any(label.startswith(f"{entry} ") for label in known)
+                later = tasks_only and any(entry.startswith(f"{label} ") for label in known)
+                if entry not in known and not of_task and not later:
                     raise InputError(
-                        f"grid.{option}: got {entry!r}, but nothing of that name is measured; "
-                        f"choose from {', '.join(known)}"
+                        f"grid.{option}: got {entry!r}, but no score has that name; choose from "
+                        f"{', '.join(known)}"
                     )
 
     def begin(self, coverage: dict[str, Any]) -> None:
-        """Write down what is planned, and all that must not change.
-
-        Settings of an earlier grid that are finished stay part of the sweep.
+        """Refuse results that do not belong here, then write down what is planned.
 
         Args:
             coverage: Which parameters take part.
+
+        Raises:
+            InputError: If the result of a setting is damaged, or was made otherwise.
         """
-        settings = self.settings | self._finished_before()
-        edits = [setting for setting in settings.values() if setting is not None]
+        mine = fingerprint(self.matters)
+        for path in sorted((self.folder / "settings").glob("*.json")):
+            if read_result(path).matters != mine:
+                raise InputError(
+                    f"folder: {path} was made with another model, other data or other settings; "
+                    "give another folder, or delete that file to have it measured again"
+                )
+        edits = [setting for setting in self.settings.values() if setting is not None]
         grid = {
-            "methods": _distinct(each.method for each in edits),
+            "methods": self.grid.methods,
             "calibration": _distinct(list(each.calibration) for each in edits if each.calibration),
-            "repeats": max(each.repeat for each in edits),
-            "proportions": sorted(_distinct(each.proportion for each in edits)),
-            "factors": _distinct(each.factor for each in edits),
-            "num_samples": _distinct(each.num_samples for each in edits),
+            "repeats": self.grid.repeats,
+            "proportions": self.grid.proportions,
+            "factors": self.grid.factors,
+            "num_samples": _distinct(draw.num_samples for draw in self.draws),
             "math": self.grid.math,
             "others": self.grid.others,
         }
@@ -215,26 +226,12 @@ class Study:
             self.folder / "study.json",
             {
                 "format": FORMAT,
-                "settings": list(settings),
+                "settings": self.names,
                 "grid": grid,
                 "coverage": coverage,
                 "matters": self.matters,
             },
         )
-
-    def _finished_before(self) -> dict[str, Setting | None]:
-        """Return the finished settings of an earlier grid that this one does not have."""
-        earlier = (read_record(self.folder / "study.json", FORMAT) or {}).get("settings", [])
-        records = {
-            name: read_record(self.path(name), SETTING_FORMAT)
-            for name in earlier
-            if name not in self.settings
-        }
-        return {
-            name: Setting.from_record(record["setting"])
-            for name, record in records.items()
-            if record is not None
-        }
 
     def find(self, selection: Selection, factor: float) -> dict[str, Any] | None:
         """Return the result of a setting that changes the model in the same way, if it is there.
@@ -255,7 +252,8 @@ class Study:
         return None if same is None else read_record(self.path(same), SETTING_FORMAT)
 
     def write(self, record: dict[str, Any]) -> None:
-        """Write the result of a setting, in one step."""
+        """Write the result of a setting, in one step, with a hash of all that it depends on."""
+        record["matters"] = fingerprint(self.matters)
         write_json(self.path(record["name"]), record)
         if self._known is not None:
             self._remember(record)
@@ -273,6 +271,12 @@ def read_record(path: Path, kind: str) -> dict[str, Any] | None:
         InputError: If it is damaged or of another kind.
     """
     return read_fields(path, kind).content if path.exists() else None
+
+
+def fingerprint(matters: Mapping[str, Any]) -> str:
+    """Hash all that scores depend on, wherever the files lie."""
+    values = {key: value for key, value in _flat(matters).items() if key not in WHEREABOUTS}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:

@@ -37,6 +37,16 @@ def tell(label: str, text: str) -> None:
     say(f"{label:<{LABEL_WIDTH}} {text}")
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number of things.
+
+    Example:
+        >>> counted(1, "draw"), counted(1200, "draw")
+        ('1 draw', '1,200 draws')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def say(line: str) -> None:
     """Print one line as it is."""
     _console().print(line, markup=False)

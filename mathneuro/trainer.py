@@ -10,8 +10,9 @@ from mathneuro.edit import Edit
 from mathneuro.errors import InputError
 from mathneuro.grid import Grid
 from mathneuro.plan import plan_lines
+from mathneuro.results import coverage_record
 from mathneuro.study import Shard, Study
-from mathneuro.terminal import say, tell
+from mathneuro.terminal import counted, say, tell
 
 if TYPE_CHECKING:
     from mathneuro.data.module import TextDataModule
@@ -82,8 +83,12 @@ class MathNeuroTrainer(Trainer):
             super().predict(model, datamodule=datamodule, return_predictions=False)
         datamodule.positions = study.pending()
         super().validate(model, datamodule=datamodule, verbose=False)
+        if not datamodule.positions:
+            # Without a batch no epoch ran, whose callbacks would have looked at the model.
+            study.expect("model", model.identity)
+            study.begin(coverage_record(model.coverage))
         if study.missing():
-            tell("sweep", f"{study.missing():,} settings are left to other shards")
+            tell("sweep", f"left to other shards: {counted(study.missing(), 'setting')}")
         else:
             self.report(study.folder)
 

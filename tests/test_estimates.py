@@ -101,3 +101,13 @@ def test_geometric_means_and_unknown_parts() -> None:
     assert unknown.high is None
     assert math.isnan(average([]).value)
     assert math.isnan(average([Estimate(0.5), Estimate(math.nan)]).value)
+
+
+def test_intervals_of_shares_stay_between_0_and_1() -> None:
+    """Student's t knows no bounds; a share of questions does."""
+    values = [1.0, 0.9]
+    free, share = mean_over_repeats(values), mean_over_repeats(values, share=True)
+    assert free.high is not None
+    assert free.high > 1
+    assert (share.value, share.high, share.low) == (free.value, 1.0, free.low)
+    assert mean_over_repeats([0.0, 0.1], share=True).low == 0.0

@@ -65,6 +65,31 @@ def test_without_calibration_sets_some_methods_still_run() -> None:
         Grid(methods=["mathneuro"]).settings(["math"], None)
 
 
+def test_all_texts_need_no_repeats() -> None:
+    """But for methods that draw parameters."""
+    settings = Grid(repeats=3, proportions=[0.1]).settings(["math", "race"], None)
+    assert sorted((each.method, each.repeat) for each in settings) == [
+        ("mathneuro", 1),
+        ("random", 1),
+        ("random", 2),
+        ("random", 3),
+        ("wanda", 1),
+    ]
+
+
+def test_long_names_are_cut_and_still_differ() -> None:
+    """Files cannot have names of any length."""
+    names = [Setting("mathneuro", ("数" * 50 + end,), 1, 1, 0.1, 0.0).name for end in "ab"]
+    assert len(set(names)) == 2
+    assert max(map(len, names)) < 150
+
+
+def test_numbers_that_differ_have_names_that_differ() -> None:
+    """However little."""
+    close = [Setting("wanda", (), 1, 1, value, 0.0).name for value in (0.01, 0.0100000000000001)]
+    assert close == ["wanda_n1_r1_p0.01_x0", "wanda_n1_r1_p0.0100000000000001_x0"]
+
+
 def test_names_are_fit_for_files_and_tell_settings_apart() -> None:
     """Whatever a calibration set is called."""
     one = Setting("mathneuro", ("my set", "b:c"), None, 1, 1e-05, 1.0)
@@ -86,9 +111,15 @@ def test_names_are_fit_for_files_and_tell_settings_apart() -> None:
         ({"repeats": 0}, r"grid\.repeats: got 0, but it must be at least 1"),
         ({"num_samples": [10, 0]}, r"grid\.num_samples: got 0, but it must be at least 1"),
         ({"calibration": []}, r"grid\.calibration: got an empty list"),
-        ({"calibration": ["rice"]}, r"grid\.calibration: got 'rice', but a set 'rice' was not"),
+        ({"calibration": ["rice"]}, r"grid\.calibration: got 'rice', but no calibration set"),
+        ({"calibration": ["math"]}, r"grid\.calibration: got 'math', but no calibration set"),
+        ({"calibration": [["race", "race"]]}, r"grid\.calibration: got 'race' twice in one"),
+        ({"calibration": [["race", "mmlu"], ["mmlu", "race"]]}, r"got \['race', 'mmlu'\] twice"),
+        ({"math": []}, r"grid\.math: got an empty list"),
+        ({"math": ["a"], "others": ["a"]}, r"grid\.others: got 'a', which stands for math too"),
+        ({"others": ["a", "perplexity race"]}, r"grid\.others: got perplexities and other"),
         ({"calibration": [["race", "rice"]]}, r"grid\.calibration: got 'rice'"),
-        ({"calibration": [[]]}, r"grid\.calibration: the method mathneuro needs"),
+        ({"calibration": [[]]}, r"grid\.calibration: got an empty list"),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:

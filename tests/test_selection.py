@@ -109,7 +109,7 @@ def test_a_method_of_ones_own_can_be_added(monkeypatch: pytest.MonkeyPatch) -> N
         ({"method": "mathneuron"}, "selection.method: got 'mathneuron'"),
         ({"proportion": 1.5}, "selection.proportion: got 1.5"),
         ({"proportion": float("nan")}, "selection.proportion: got nan"),
-        ({"calibration": ["race"]}, "'race' was not measured"),
+        ({"calibration": ["race"]}, "got 'race', but no calibration set of that name was measured"),
         ({"calibration": []}, "needs a calibration set"),
     ],
 )

@@ -8,9 +8,10 @@ import torch
 
 from mathneuro.errors import InputError
 from mathneuro.files import write_json
+from mathneuro.finished import FORMAT
 from mathneuro.grid import Grid
 from mathneuro.selection import Selection
-from mathneuro.study import SETTING_FORMAT, Shard, Study
+from mathneuro.study import Shard, Study
 
 
 def make_study(folder: Path, shard: str = "1/1", **changes: Any) -> Study:
@@ -21,13 +22,18 @@ def make_study(folder: Path, shard: str = "1/1", **changes: Any) -> Study:
 
 
 def make_record(study: Study, name: str, selection: Selection | None) -> dict[str, Any]:
-    """Make the result of a setting, as far as the study looks at it."""
+    """Make the result of a setting in which nothing was measured."""
     setting = study.settings[name]
     return {
-        "format": SETTING_FORMAT,
+        "format": FORMAT,
         "name": name,
         "setting": None if setting is None else setting.record(),
-        "selection": None if selection is None else {"sha256": selection.sha256()},
+        "selection": None
+        if selection is None
+        else {"sha256": selection.sha256(), "parameters": selection.count},
+        "scores": {"perplexity": {}, "tasks": {}, "notes": []},
+        "outcomes": {},
+        "run": {"device": "cpu", "host": "here"},
     }
 
 
@@ -119,3 +125,38 @@ def test_a_folder_with_a_single_run_is_refused(tmp_path: Path) -> None:
     write_json(tmp_path / "results.json", {})
     with pytest.raises(InputError, match="holds the results of a single run"):
         make_study(tmp_path).expect("data", {})
+
+
+def test_results_that_were_made_otherwise_are_refused(tmp_path: Path) -> None:
+    """Even if nothing else tells how the folder was made."""
+    study = make_study(tmp_path)
+    study.expect("model", {"weight_hash": "abc"})
+    study.write(make_record(study, "before", None))
+    study.begin({})
+    (tmp_path / "study.json").unlink()
+    again = make_study(tmp_path)
+    again.expect("model", {"weight_hash": "def"})
+    with pytest.raises(InputError, match=r"before\.json was made with another model"):
+        again.begin({})
+    assert not (tmp_path / "study.json").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"format": "mathneuro-setting-1"}'])
+def test_damaged_results_are_refused_before_anything_is_measured(text: str, tmp_path: Path) -> None:
+    """By the name of the file."""
+    study = make_study(tmp_path)
+    study.path("before").parent.mkdir()
+    study.path("before").write_text(text)
+    with pytest.raises(InputError, match=r"before\.json .* delete the file"):
+        study.begin({})
+
+
+def test_scores_that_are_not_measured_are_refused(tmp_path: Path) -> None:
+    """By task at first, by metric as soon as metrics are known."""
+    study = make_study(tmp_path, math=["sums acc"], others=["race"])
+    study.check_scores(["sums", "race"], tasks_only=True)
+    study.check_scores(["sums acc", "race acc"], tasks_only=False)
+    with pytest.raises(InputError, match=r"grid\.math: got 'sums acc', but no score has that name"):
+        study.check_scores(["sums f1", "race acc"], tasks_only=False)
+    with pytest.raises(InputError, match=r"grid\.others: got 'race'"):
+        study.check_scores(["sums"], tasks_only=True)

@@ -61,6 +61,7 @@ def kept(folder: Path) -> dict[Path, bytes]:
         ("--data.held_out=2", "data.held_out 3, but it is 2 now"),
         ("--selection.seed=1", "selection.seed 0, but it is 1 now"),
         ("--model.dtype=bfloat16", "model.dtype"),
+        ("--trainer.precision=bf16-true", "trainer.precision"),
     ],
 )
 def test_another_config_is_refused(
@@ -117,9 +118,11 @@ def test_other_weights_are_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Of a model in the same place."""
-    (tmp_path / "run" / "settings" / "before.json").unlink()
     untied_llama.save_pretrained(model_folder)
     assert "model." in refused(monkeypatch, capsys, "sweep", swept)
+    # Without the plan, each result still knows what it was measured on.
+    (tmp_path / "run" / "study.json").unlink()
+    assert "was made with another model" in refused(monkeypatch, capsys, "sweep", swept)
 
 
 def test_a_model_that_moved_is_the_same_model(
@@ -143,12 +146,12 @@ def test_a_model_that_moved_is_the_same_model(
         (["--grid.methods=wanda"], "grid.methods: got 'wanda', but it must be a list"),
         (["--grid.repeats=five"], "grid.repeats: got 'five', but it must be a whole number"),
         (["--grid.repeets=5"], "did you mean grid.repeats?"),
-        (["--grid.factors=[1e300]"], "intervention.factor: got 1e+300"),
-        (["--grid.calibration=[rice]"], "a set 'rice' was not measured"),
+        (["--grid.factors=[1e300]"], "grid.factors: got 1e+300"),
+        (["--grid.calibration=[rice]"], "grid.calibration: got 'rice', but no calibration set"),
         (["--importance.file=x.safetensors"], "importance.file: got x.safetensors, but a sweep"),
         (["--trainer.devices=2"], "trainer.devices: got 2 processes, but `sweep`"),
         (["--lm_eval.tasks=null", "--data.held_out=0"], "nothing would be measured"),
-        (["--grid.math=[nothing]"], "grid.math: got 'nothing', but nothing of that name"),
+        (["--grid.math=[nothing]"], "grid.math: got 'nothing', but no score has that name"),
     ],
 )
 def test_mistakes_are_one_sentence(
@@ -195,7 +198,8 @@ def test_damaged_importance_is_refused(
     path = tmp_path / "run" / "importance" / "n20_r1.safetensors"
     whole = path.read_bytes()
     path.write_bytes(whole[:-10])
-    assert "is damaged" in refused(monkeypatch, capsys, "sweep", swept)
+    sentence = refused(monkeypatch, capsys, "sweep", swept)
+    assert "cannot be used; delete it to have it measured again" in sentence
     path.write_bytes(whole)
     run(monkeypatch, "sweep", swept)
 

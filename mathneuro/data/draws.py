@@ -48,6 +48,21 @@ class Draw:
     counts: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Split:
+    """A set of texts, split.
+
+    Attributes:
+        usable: Texts that identification may use.
+        held_out: Texts that it never sees.
+        empty: How many rows held no text.
+    """
+
+    usable: tuple[Text, ...]
+    held_out: tuple[Text, ...]
+    empty: int
+
+
 def draw(texts: tuple[Text, ...], key: DrawKey, replacement: bool, seed: int, where: str) -> Draw:
     """Draw texts.
 
@@ -74,8 +89,9 @@ def draw(texts: tuple[Text, ...], key: DrawKey, replacement: bool, seed: int, wh
         chosen = np.arange(len(texts))
     elif not replacement and number > len(texts):
         raise InputError(
-            f"data.num_samples: got {number}, but {where} has {len(texts)} texts to draw from; "
-            "ask for fewer, set data.replacement to true, or set data.num_samples to null for all"
+            f"data.num_samples (or grid.num_samples): got {number}, but {where} has {len(texts)} "
+            "texts to draw from; ask for fewer, set data.replacement to true, or set "
+            "data.num_samples to null for all"
         )
     else:
         random = np.random.default_rng([seed, zlib.crc32(where.encode()), key.repeat - 1])

@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader
 from typing_extensions import override
 
 from mathneuro.data.batches import Batch, BatchedTexts
-from mathneuro.data.draws import DrawKey, draw, hold_out, some_distinct, without
+from mathneuro.data.draws import DrawKey, Split, draw, hold_out, some_distinct, without
 from mathneuro.data.fingerprints import (
     content_fingerprint,
     draw_fingerprint,
@@ -81,7 +81,7 @@ class TextDataModule(LightningDataModule):
     def drawn(self) -> dict[str, DrawnSet]:
         """The texts by set; read at the first use, without model or tokenizer."""
         if self._drawn is None:
-            self._drawn = {name: self._draw(name) for name in self.specs}
+            self._drawn = self._draw_all()
         return self._drawn
 
     @property
@@ -213,8 +213,8 @@ class TextDataModule(LightningDataModule):
         Raises:
             InputError: If a held-out text of a set is one of them.
         """
+        used = {text for each in identified.values() for text in each.get("text_hashes", ())}
         for name, drawn in self.drawn.items():
-            used = set(identified.get(name, {}).get("text_hashes", ()))
             seen = sum(short_hash(text) in used for text in drawn.held_out)
             if seen:
                 raise InputError(
@@ -251,7 +251,14 @@ class TextDataModule(LightningDataModule):
                     "needs two or more; raise data.max_length, or use longer texts"
                 )
 
-    def _draw(self, name: str) -> DrawnSet:
+    def _draw_all(self) -> dict[str, DrawnSet]:
+        """Read all sets, and draw from what no set holds out."""
+        read = {name: self._read(name) for name in self.specs}
+        held_out = tuple(text for split in read.values() for text in split.held_out)
+        return {name: self._draw(name, split, held_out) for name, split in read.items()}
+
+    def _read(self, name: str) -> Split:
+        """Read one set, and split it."""
         spec, where = self.specs[name], self.where(name)
         read = read_texts(spec, where)
         empty = read.empty
@@ -260,16 +267,21 @@ class TextDataModule(LightningDataModule):
             others = read_texts(spec.held_out(), where, field)
             empty += others.empty
             held_out = some_distinct(others.texts, self.number_held_out, self.seed, where)
-            usable = without(read.texts, held_out)
-            if not usable:
-                raise InputError(
-                    f"{where}.{field}: its texts are all those of {spec.path}, but some must be "
-                    "left for identification; give another file or split"
-                )
-        else:
-            usable, held_out = hold_out(read.texts, self.number_held_out, self.seed, where)
+            return Split(read.texts, held_out, empty)
+        usable, held_out = hold_out(read.texts, self.number_held_out, self.seed, where)
+        return Split(usable, held_out, empty)
+
+    def _draw(self, name: str, split: Split, held_out: tuple[Text, ...]) -> DrawnSet:
+        """Draw from the texts of a set that neither it nor another set holds out."""
+        spec, where = self.specs[name], self.where(name)
+        usable = without(split.usable, held_out)
+        if not usable:
+            raise InputError(
+                f"{where}: each of its texts is held out, by itself or by another set, but some "
+                "must be left for identification; give another file or split, or hold out fewer"
+            )
         draws = {key: draw(usable, key, self.replacement, self.seed, where) for key in self.draws}
-        return DrawnSet(spec, usable, draws, held_out, empty)
+        return DrawnSet(spec, usable, draws, split.held_out, split.empty)
 
     def _tokenize_all(self, module: "CausalLanguageModel") -> None:
         """Give every text its tokens, before the model's weights are there."""

@@ -22,7 +22,18 @@ NEED_CALIBRATION = frozenset({"mathneuro", "random"})
 IGNORE_CALIBRATION = frozenset({"wanda"})
 """Methods that select the same whatever the calibration sets are."""
 
-__all__ = ["IGNORE_CALIBRATION", "METHODS", "NEED_CALIBRATION", "Candidates", "Method", "select"]
+NO_DRAWS = frozenset({"mathneuro", "wanda"})
+"""Methods that select the same whenever importance is the same."""
+
+__all__ = [
+    "IGNORE_CALIBRATION",
+    "METHODS",
+    "NEED_CALIBRATION",
+    "NO_DRAWS",
+    "Candidates",
+    "Method",
+    "select",
+]
 
 
 def select(
@@ -108,12 +119,18 @@ def calibration_sets(
     """
     others = [name for name in names if name != math]
     chosen = others if calibration is None else list(calibration)
-    for name in (math, *chosen):
-        if name not in names:
+    if math not in names:
+        raise InputError(
+            f"{where}: a set {math!r} was not measured, but it is needed; measure it first"
+        )
+    for name in chosen:
+        if name not in others:
             raise InputError(
-                f"{where}: got {name!r}, but a set {name!r} was not measured and is "
-                f"not given under data.calibration; choose from {others}"
+                f"{where}: got {name!r}, but no calibration set of that name was measured or is "
+                f"given under data.calibration; choose from {others}"
             )
+        if chosen.count(name) > 1:
+            raise InputError(f"{where}: got {name!r} twice in one list; name it once")
     if method in NEED_CALIBRATION and not chosen:
         raise InputError(
             f"{where}: the method {method} needs a calibration set, but there is "

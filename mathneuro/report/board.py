@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from mathneuro.estimates import mean_over_repeats
 from mathneuro.fields import Fields
+from mathneuro.finished import Result, as_result
 from mathneuro.report import wording
 from mathneuro.report.cells import Cell, are_perplexities
 from mathneuro.report.figures import Drawn
 from mathneuro.report.folders import replace_folder
-from mathneuro.report.reading import Result, Study, as_result
+from mathneuro.report.reading import Study
 from mathneuro.report.roles import all_labels
 from mathneuro.scores import finite
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mathneuro.estimates import Estimate, average, mean_over_repeats, score_estimate
+from mathneuro.finished import Result
 from mathneuro.report.comparing import compare, measured
-from mathneuro.report.reading import Result, Study
+from mathneuro.report.reading import Study
 from mathneuro.scores import is_perplexity
 
 
@@ -62,7 +63,13 @@ class Cell:
         """
         if len(self.repeats) == 1:
             return level(self.repeats[0], labels)
-        return mean_over_repeats(self.values(labels), geometric=are_perplexities(labels))
+        values, geometric = self.values(labels), are_perplexities(labels)
+        return mean_over_repeats(values, geometric, share=self._are_shares(labels))
+
+    def _are_shares(self, labels: Sequence[str]) -> bool:
+        """Tell whether each question is right or wrong, so that a score is a share of questions."""
+        outcomes = [result.outcomes.get(label) for result in self.repeats for label in labels]
+        return all(each is not None and set(each) <= {0.0, 1.0} for each in outcomes)
 
     def change(self, before: Result, labels: Sequence[str]) -> Estimate:
         """Return the change of the mean of some scores, averaged over the repeats.

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from mathneuro.errors import InputError
 from mathneuro.estimates import mean_over_repeats
+from mathneuro.finished import Losses, Result
 from mathneuro.grid import BEFORE
 from mathneuro.questions import compare_repeats
-from mathneuro.report.reading import Losses, Result, Study
+from mathneuro.report.reading import Study
 from mathneuro.scores import Score, is_perplexity
 from mathneuro.statistics import (
+    CONFIDENCE,
     Comparison,
     adjusted,
     compare_perplexity,
@@ -134,14 +136,25 @@ def _p_value(before: Result, result: Result, labels: Sequence[str]) -> float | N
         is_still = each.standard_error is None and each.p_value == 1
         if each.standard_error is None and not is_still:
             return None
+        if is_perplexity(label) and each.difference <= 0:
+            return None
         changes.append(math.log(each.difference) if is_perplexity(label) else each.difference)
-        errors.append(each.standard_error or 0.0)
+        errors.append(each.standard_error or _error_of_interval(each))
     error = math.hypot(*errors)
     if error == 0:
         return 1.0 if sum(changes) == 0 else None
     from scipy import stats
 
     return 2 * float(stats.norm.sf(abs(sum(changes)) / error))
+
+
+def _error_of_interval(change: Comparison) -> float:
+    """Return the standard error that an interval stands for, where all differences are equal."""
+    if change.low is None or change.high is None:
+        return 0.0
+    from scipy import stats
+
+    return (change.high - change.low) / (2 * float(stats.norm.ppf((1 + CONFIDENCE) / 2)))
 
 
 def _mean_score(scores: Sequence[Score], geometric: bool) -> Score:

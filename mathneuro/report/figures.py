@@ -73,10 +73,10 @@ def _figures(study: Study, found: Sequence[Cell], roles: Roles) -> Iterator[tupl
     for count, factor, mine in by_panel(found):
         name = f"proportion_{wording.short_samples(count)}_x{factor:g}"
         yield name, by_proportion(study, mine, roles, styles, (count, factor))
-    if len(counts) < 2:
-        return
     for factor, proportion in dict.fromkeys((cell.factor, cell.proportion) for cell in found):
         mine = [cell for cell in found if (cell.factor, cell.proportion) == (factor, proportion)]
+        if len({cell.num_samples for cell in mine}) < 2:
+            continue
         name = f"samples_x{factor:g}_p{proportion:g}"
         yield name, by_samples(study, mine, roles, styles, (factor, proportion))
 

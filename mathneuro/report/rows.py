@@ -5,8 +5,9 @@ import io
 import math
 from dataclasses import dataclass
 
+from mathneuro.finished import Result
 from mathneuro.report.comparing import adjusted_p_values, compare, same_models
-from mathneuro.report.reading import Result, Study
+from mathneuro.report.reading import Study
 from mathneuro.report.roles import Roles, all_labels
 from mathneuro.scores import Score, is_perplexity
 from mathneuro.statistics import Comparison

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mathneuro.estimates import Estimate
+from mathneuro.finished import Result
 from mathneuro.report import wording
 from mathneuro.report.cells import Cell, all_series, level
 from mathneuro.report.marks import finite_pairs, name_points
-from mathneuro.report.reading import Result, Study
+from mathneuro.report.reading import Study
 from mathneuro.report.roles import Roles
 from mathneuro.report.style import Styles, add_legend, new_figure, plain_ticks, scale
 

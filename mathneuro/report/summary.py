@@ -98,12 +98,6 @@ def _remarks(study: Study) -> list[str]:
             f"- The settings were measured in {len(places)} places, whose rounding may differ "
             f"({each})."
         )
-    if study.unplanned:
-        lines.append(
-            f"- {len(study.unplanned):,} files in `settings` are not in the plan of `study.json` "
-            f"and left out: {', '.join(study.unplanned[:NAMED])}"
-            + (", ..." if len(study.unplanned) > NAMED else "")
-        )
     return lines
 
 

@@ -51,7 +51,9 @@ def test_more_texts_than_there_are_need_replacement() -> None:
     with pytest.raises(InputError) as caught:
         draw(TEXTS, DrawKey(51), False, 0, "data.math")
     message = str(caught.value)
-    assert message.startswith("data.num_samples: got 51, but data.math has 50 texts to draw from")
+    assert message.startswith(
+        "data.num_samples (or grid.num_samples): got 51, but data.math has 50 texts to draw from"
+    )
     assert "data.replacement to true" in message
 
 

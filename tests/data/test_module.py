@@ -155,12 +155,15 @@ def test_the_seed_decides_all_draws(math_file: str, other_file: str) -> None:
         assert first.drawn[name].held_out != another.drawn[name].held_out
 
 
-def test_a_draw_does_not_depend_on_other_sets(math_file: str, other_file: str) -> None:
+def test_a_draw_does_not_depend_on_other_sets(
+    math_file: str, other_file: str, tmp_path: Path
+) -> None:
     """So that importance can be measured once and used with any partner."""
     alone, together = make_data(math_file), make_data(math_file, other_file)
     assert alone.drawn["math"] == together.drawn["math"]
+    third = write_csv(tmp_path / "third.csv", [f"c {text}" for text in words(20)])
     more = TextDataModule(
-        TextSet(other_file),
+        TextSet(third),
         {"first": TextSet(math_file), "other": TextSet(other_file)},
         num_samples=40,
         held_out=5,
@@ -180,6 +183,16 @@ def test_no_held_out_text_is_drawn_not_even_as_a_copy(tmp_path: Path) -> None:
     drawn, held_out = texts_of(data)
     assert len(held_out) == 5
     assert len(drawn) == 7
+    assert not drawn & held_out
+
+
+def test_no_text_that_a_set_holds_out_is_drawn_from_another(math_file: str) -> None:
+    """Perplexity is measured on texts that identification never saw, whatever the set."""
+    data = make_data(math_file, math_file, num_samples=None)
+    held_out = {text.text for drawn in data.drawn.values() for text in drawn.held_out}
+    drawn = {text.text for each in data.drawn.values() for text in each.texts}
+    assert len(held_out) > 5
+    assert drawn
     assert not drawn & held_out
 
 
@@ -208,7 +221,7 @@ def test_held_out_texts_can_have_a_split_of_their_own(
 def test_a_held_out_file_must_leave_texts_to_draw_from(math_file: str) -> None:
     """The same file leaves none."""
     data = make_data(TextSet(math_file, held_out_path=math_file), held_out=30)
-    with pytest.raises(InputError, match=r"^data\.math\.held_out_path: its texts are all those of"):
+    with pytest.raises(InputError, match=r"^data\.math: each of its texts is held out"):
         _ = data.drawn
 
 

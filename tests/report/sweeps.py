@@ -9,8 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from mathneuro.study import fingerprint
+
 TASKS = ("gsm8k_cot exact_match,strict-match", "gsm8k_cot exact_match,flexible-extract", "race acc")
 TOTAL = 100_000
+MATTERS: dict[str, Any] = {
+    "model": {"source": "org/tiny-math"}, "data": {}, "evaluation": {}, "versions": {},
+}  # fmt: skip
 
 
 @dataclass
@@ -97,9 +102,7 @@ class Sweep:
                 "math": None, "others": None,
             },
             "coverage": {"parameters": TOTAL - 1000, "total": TOTAL},
-            "matters": {
-                "model": {"source": "org/tiny-math"}, "data": {}, "evaluation": {}, "versions": {},
-            },
+            "matters": MATTERS,
         }  # fmt: skip
 
     def _record(
@@ -139,7 +142,7 @@ class Sweep:
             selection = {"parameters": count, "sha256": digest, "by_weight": {"w": count}}
         return {
             "format": "mathneuro-setting-1", "name": name, "setting": setting,
-            "selection": selection,
+            "selection": selection, "matters": fingerprint(MATTERS),
             "scores": {"perplexity": perplexity, "tasks": tasks, "notes": []},
             "outcomes": outcomes,
             "run": {"seconds": 1.5, "device": "cpu", "host": "a", "finished": "2026-01-01"},

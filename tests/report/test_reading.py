@@ -1,5 +1,6 @@
 """Folders of sweeps are read in full, and damaged ones are told."""
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -45,14 +46,29 @@ def test_everything_is_read(sweep: Sweep, folder: Path) -> None:
 
 
 def test_a_sweep_that_is_not_finished_is_read(tmp_path: Path) -> None:
-    """As far as it went; files that the plan does not hold are named."""
+    """As far as it went; what an earlier grid left belongs to it."""
     folder = Sweep().write(tmp_path / "sweep")
     planned = read_study(folder).planned
     (folder / "settings" / f"{planned[3]}.json").unlink()
-    (folder / "settings" / f"{planned[5]}.json").rename(folder / "settings" / "foreign.json")
+    path = folder / "study.json"
+    content = json.loads(path.read_text())
+    content["settings"].remove(planned[5])
+    content["grid"] |= {"methods": ["mathneuro"], "proportions": [0.001], "repeats": 1}
+    path.write_text(json.dumps(content))
     study = read_study(folder)
-    assert list(study.results) == [planned[i] for i in range(len(planned)) if i not in (3, 5)]
-    assert study.unplanned == ["foreign"]
+    assert study.planned == [name for name in planned if name != planned[5]] + [planned[5]]
+    assert list(study.results) == [name for name in study.planned if name != planned[3]]
+    assert study.grid["methods"] == ["mathneuro", "random", "wanda"]
+    assert study.grid["proportions"] == [0.001, 0.01, 0.1]
+    assert study.grid["repeats"] == 3
+
+
+def test_a_setting_of_another_sweep_is_refused(tmp_path: Path) -> None:
+    """By the name of its file."""
+    folder = TINY.write(tmp_path / "sweep")
+    change(folder / "settings" / f"{NAME}.json", matters="0" * 64)
+    with pytest.raises(InputError, match=rf"{NAME}\.json was made with another model"):
+        read_study(folder)
 
 
 def test_null_is_no_number(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -187,18 +188,16 @@ def test_overflows_are_no_number(tmp_path: Path) -> None:
     assert (row[5], row[6]) == ("no number", "")
 
 
-def test_notes_places_and_foreign_files_are_remarked(tmp_path: Path) -> None:
+def test_notes_and_places_are_remarked(tmp_path: Path) -> None:
     """With how many settings they concern."""
     sweep = Sweep(methods=("wanda",), repeats=1)
     folder = sweep.write(tmp_path / "sweep")
     for name in ("wanda_n500_r1_p0.1_x0", "wanda_n500_r1_p0.01_x0"):
         change(folder / "settings" / f"{name}.json", scores__notes=["2 prompts were cut"])
     change(folder / "settings" / "before.json", run__device="cuda:0", run__host="b")
-    (folder / "settings" / "old.json").write_text("{}")
     page = summary_of(folder)
     assert "- 2 prompts were cut (2 settings)\n" in page
     assert "measured in 2 places, whose rounding may differ (cpu on a: 3, cuda:0 on b: 1)" in page
-    assert "- 1 files in `settings` are not in the plan" in page
 
 
 def test_one_place_is_no_remark(page: str, sweep: Sweep, folder: Path) -> None:
@@ -206,3 +205,19 @@ def test_one_place_is_no_remark(page: str, sweep: Sweep, folder: Path) -> None:
     assert "## Remarks" not in page
     block = page.partition("```json\n")[2].partition("```")[0]
     assert json.loads(block) == json.loads((folder / "study.json").read_text())["matters"]
+
+
+def test_the_largest_change_of_a_mean_of_scores_is_tested(tmp_path: Path) -> None:
+    """All answers right before and wrong after leave no spread to divide by."""
+    sweep = Sweep(methods=("wanda",), repeats=1, proportions=(0.1,), tasks=("a acc", "b acc"))
+    folder = sweep.write(tmp_path / "sweep")
+    for name, value in (("before", 1.0), ("wanda_n500_r1_p0.1_x0", 0.0)):
+        changes: dict[str, Any] = {}
+        for task in ("a", "b"):
+            changes[f"outcomes__{task} acc__values"] = [value] * 60
+            changes[f"scores__tasks__{task}__acc__value"] = value
+            changes[f"scores__tasks__{task}__acc__standard_error"] = 0.0
+        change(folder / "settings" / f"{name}.json", **changes)
+    found = adjusted_p_values(read_study(folder), ["a acc", "b acc"])["wanda_n500_r1_p0.1_x0"]
+    assert found is not None
+    assert found < 1e-6
