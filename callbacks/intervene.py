@@ -37,7 +37,7 @@ class Intervene(SettingCallback):
         if not run.module.intervening:
             study = run.module.study
             for factor in study.grid.factors if study is not None else [self.factor]:
-                check_factor(factor, run.module.coverage.linears)
+                check_factor(factor, run.module.coverage.weights)
             return
         if run.module.edit is None and run.module.selection is not None:
             data = run.module.importance.data if run.module.importance is not None else {}
@@ -45,7 +45,7 @@ class Intervene(SettingCallback):
         if run.module.edit is None:
             raise RuntimeError("Nothing was selected before the evaluation of an edit.")
         run.module.edit.check_model(run.module.identity["weight_hash"])
-        check_factor(run.module.edit.factor, run.module.coverage.linears)
+        check_factor(run.module.edit.factor, run.module.coverage.weights)
         self._apply(run, run.module.edit)
 
     @override

@@ -71,7 +71,7 @@ class PrintRun(Callback):
         name = run.module.source.path.rstrip("/").rpartition("/")[2]
         tell(
             name,
-            f"{_millions(coverage.total)} parameters, {len(coverage.linears)} linear weights = "
+            f"{_millions(coverage.total)} parameters, {len(coverage.weights):,} linear weights = "
             f"{coverage.share:.0%} of them take part",
         )
         self._not_covered(coverage)

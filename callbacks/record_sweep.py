@@ -13,7 +13,12 @@ from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
 from mathneuro.errors import InputError
 from mathneuro.importance import Identification, Importance
-from mathneuro.results import coverage_record, library_versions, selection_record
+from mathneuro.results import (
+    coverage_fingerprint,
+    coverage_record,
+    library_versions,
+    selection_record,
+)
 from mathneuro.scores import Scores
 from mathneuro.study import SETTING_FORMAT, InFlight, Study
 
@@ -75,18 +80,18 @@ class RecordSweep(SettingCallback):
     def _begin(self, run: Run) -> None:
         if run.module.study is not None:
             run.module.study.expect("model", run.module.identity)
+            run.module.study.expect("coverage", coverage_fingerprint(run.module.coverage))
             run.module.study.begin(coverage_record(run.module.coverage))
 
     def _load(self, run: Run, study: Study) -> None:
         """Read the importance of every draw, and make sure that it is of this model and data."""
-        shapes = {name: ln.weight.shape for name, ln in run.module.coverage.linears.items()}
         run.module.importances = {}
         for draw in study.draws:
             path = study.importance_path(draw)
             if not path.exists():
                 continue
             loaded = Importance.load(path)
-            loaded.check(shapes, run.module.identity["weight_hash"], path)
+            loaded.check(run.module.coverage.weights, run.module.identity["weight_hash"], path)
             now = run.data.fingerprints(draw)
             for name, each in now.items():
                 for key in ("sha256", "tokens_sha256", "texts"):

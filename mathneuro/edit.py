@@ -13,16 +13,17 @@ from torch import Tensor, nn
 from mathneuro.errors import InputError
 from mathneuro.files import read_tensors, write_tensors
 from mathneuro.selection import Selection
+from mathneuro.weights import Weight, find_stored
 
 FORMAT = "mathneuro-edit-1"
 
 
-def check_factor(factor: float, linears: Mapping[str, nn.Linear]) -> None:
+def check_factor(factor: float, weights: Mapping[str, Weight]) -> None:
     """Refuse a factor with which a weight could leave the range of its type, or has left it.
 
     Args:
         factor: What selected weights are multiplied by.
-        linears: The modules whose weights could be selected, by the name of their weight.
+        weights: The weights that could be selected, by name.
 
     Raises:
         InputError: If the factor or a weight is not finite, or the largest weight times the factor
@@ -33,18 +34,19 @@ def check_factor(factor: float, linears: Mapping[str, nn.Linear]) -> None:
             f"intervention.factor: got {factor}, but it must be a finite number; 0 prunes, 1.1 "
             "scales up"
         )
-    for name, linear in linears.items():
-        largest = float(linear.weight.detach().abs().max())
+    parameters = {each.parameter_name: each.parameter for each in weights.values()}
+    for name, parameter in parameters.items():
+        largest = float(parameter.detach().abs().max())
         if not math.isfinite(largest):
             raise InputError(
                 f"model: the weight {name} holds NaN or Inf, but every weight must be finite; load "
                 "it in another model.dtype, or get the checkpoint again"
             )
-        limit = torch.finfo(linear.weight.dtype).max
+        limit = torch.finfo(parameter.dtype).max
         if largest * abs(factor) > limit:
             raise InputError(
                 f"intervention.factor: got {factor}, but {name} holds {largest:.3g}, and their "
-                f"product is more than {linear.weight.dtype} can hold ({limit:.3g}); use a "
+                f"product is more than {parameter.dtype} can hold ({limit:.3g}); use a "
                 "smaller factor or another model.dtype"
             )
 
@@ -52,6 +54,9 @@ def check_factor(factor: float, linears: Mapping[str, nn.Linear]) -> None:
 @dataclass
 class Edit:
     """A selection of parameters and the factor to multiply them by.
+
+    Positions are flat positions in the two-dimensional matrix as it is stored, of a parameter or
+    of one expert's slice of one, whichever way round it is stored.
 
     Attributes:
         selection: The parameters.
@@ -88,7 +93,8 @@ class Edit:
         """Multiply the selected parameters.
 
         Args:
-            model: The model; every selected weight must be a parameter of it.
+            model: The model; every selected weight must be a parameter of it, or one expert's
+                slice of a parameter.
 
         Returns:
             The values before, by the name of the weight: what `undo` needs.
@@ -96,11 +102,11 @@ class Edit:
         Raises:
             InputError: If the model has no such weight, or one of another shape.
         """
-        self._check_shapes(model)
+        stored = self._stored(model)
         saved = {}
         with torch.no_grad():
             for name, positions in self.selection.positions.items():
-                weight = model.get_parameter(name)
+                weight = stored[name]
                 place = _place(weight, positions)
                 saved[name] = weight[place].clone()
                 weight[place] = saved[name] * self.factor
@@ -108,9 +114,10 @@ class Edit:
 
     def undo(self, model: nn.Module, saved: Mapping[str, Tensor]) -> None:
         """Put the values back that `apply` returned."""
+        stored = self._stored(model)
         with torch.no_grad():
             for name, values in saved.items():
-                weight = model.get_parameter(name)
+                weight = stored[name]
                 place = _place(weight, self.selection.positions[name])
                 weight[place] = values.to(weight.device)
 
@@ -174,16 +181,20 @@ class Edit:
         )
         return cls(selection, float(metadata["factor"]), metadata["model"], metadata["data"])
 
-    def _check_shapes(self, model: nn.Module) -> None:
-        parameters = dict(model.named_parameters(remove_duplicate=False))
+    def _stored(self, model: nn.Module) -> dict[str, Tensor]:
+        """Find the matrices of the selection in a model, and check their shapes."""
+        parameters: dict[str, Tensor] = dict(model.named_parameters(remove_duplicate=False))
+        stored = {}
         for name, shape in self.selection.shapes.items():
-            found = parameters[name].shape if name in parameters else None
-            if found != torch.Size(shape):
+            found = find_stored(parameters, name)
+            if found is None or found.shape != torch.Size(shape):
                 raise InputError(
                     f"edit: it is for a weight {name} of shape {list(shape)}, but the model has "
-                    f"{'none of that name' if found is None else list(found)}; use the model that "
-                    "the edit was made for"
+                    f"{'none of that name' if found is None else list(found.shape)}; use the model "
+                    "that the edit was made for"
                 )
+            stored[name] = found
+        return stored
 
 
 def _numel(shape: tuple[int, ...]) -> int:

@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch import LightningModule
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
@@ -25,7 +25,7 @@ from mathneuro.perplexity import TokenPerplexity, token_losses
 from mathneuro.scores import Score, Scores, finite
 from mathneuro.selection import Selection
 from mathneuro.study import InFlight, Study
-from mathneuro.suitability import position_table
+from mathneuro.suitability import check_model, head_weight, position_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -45,6 +45,9 @@ class CausalLanguageModel(LightningModule):
         dtype: Type of the weights. auto: that of the checkpoint (GGUF: float32).
         attention_implementation: eager, sdpa, flash_attention_2... null: the model's default.
         trust_remote_code: Whether code that comes with the model may run.
+        include: Patterns of names of weights, such as "model.layers.*.mlp.*"; only what matches
+            one takes part. null: all.
+        exclude: Patterns of names of weights that are left alone.
     """
 
     model: "PreTrainedModel"
@@ -73,8 +76,12 @@ class CausalLanguageModel(LightningModule):
         dtype: DataType = "auto",
         attention_implementation: str | None = None,
         trust_remote_code: bool = False,
+        include: list[str] | None = None,
+        exclude: list[str] | None = None,
     ) -> None:
         super().__init__()
+        self.include = include
+        self.exclude = exclude or []
         self.source = ModelSource(
             source, revision, tokenizer, gguf_file, dtype, attention_implementation,
             trust_remote_code,
@@ -94,9 +101,14 @@ class CausalLanguageModel(LightningModule):
         return load_tokenizer(self.source)
 
     @cached_property
+    def candidates(self) -> Coverage:
+        """Which weights take part if they can be measured."""
+        return find_linear_weights(self.model, self.include, self.exclude)
+
+    @cached_property
     def coverage(self) -> Coverage:
-        """Which weights take part."""
-        return find_linear_weights(self.model)
+        """Which weights take part; found out by a trial pass on the device of the model."""
+        return check_model(self.model, self.candidates)
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -109,15 +121,14 @@ class CausalLanguageModel(LightningModule):
             "attention_implementation": self.model.config._attn_implementation,
             "model_type": self.config.model_type,
             "dtype": str(self.model.dtype).removeprefix("torch."),
-            "parameters": self.coverage.total,
+            "parameters": self.candidates.total,
             "weight_hash": weight_hash(self.model),
         }
 
     @property
     def head_weight(self) -> str | None:
         """Name of the head's weight if it takes part, which a tied one does not."""
-        head: nn.Module = self.model.get_output_embeddings()
-        return next((n for n, linear in self.coverage.linears.items() if linear is head), None)
+        return head_weight(self.model, self.coverage)
 
     @property
     def column(self) -> str:
@@ -146,7 +157,7 @@ class CausalLanguageModel(LightningModule):
         """Load the weights, once."""
         if "model" not in self._modules:
             self.model = load_model(self.source)
-            _ = self.coverage, self.identity
+            _ = self.candidates, self.identity
 
     @override
     def on_validation_start(self) -> None:

@@ -24,7 +24,7 @@ def test_two_linears_that_share_a_weight_do_not_take_part() -> None:
     model = nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.Linear(2, 2), "c": nn.Linear(2, 2)})
     model["b"].weight = model["a"].weight
     coverage = find_linear_weights(model)
-    assert list(coverage.linears) == ["c.weight"]
+    assert list(coverage.weights) == ["c.weight"]
     assert coverage.reasons()["shared by several modules"] == 4
 
 
@@ -38,7 +38,7 @@ def test_packed_weights_are_refused() -> None:
 
 def test_a_model_without_linear_weights_is_refused() -> None:
     """There would be nothing to do."""
-    with pytest.raises(InputError, match=r"no nn\.Linear weight .* linear layers$"):
+    with pytest.raises(InputError, match=r"no weight of a linear .* linear layers$"):
         find_linear_weights(nn.Sequential(nn.Embedding(2, 2)))
-    with pytest.raises(InputError, match=r"each a weight of Conv1d, which is not an nn\.Linear"):
+    with pytest.raises(InputError, match=r"each a weight of Conv1d, which is no linear layer"):
         find_linear_weights(nn.Sequential(nn.Conv1d(2, 2, 2)))

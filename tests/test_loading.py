@@ -78,7 +78,7 @@ def test_a_gguf_file_gives_the_same_model(tmp_path: Path, tied_llama: PreTrained
     module.setup("predict")
     module.configure_model()
     torch.testing.assert_close(logits(module.model), logits(tied_llama))
-    assert len(module.coverage.linears) == 14
+    assert len(module.coverage.weights) == 14
     module.model.float().save_pretrained(tmp_path / "saved")
     again = load_model(ModelSource(str(tmp_path / "saved")))
     assert torch.equal(logits(again), logits(module.model))
