@@ -161,8 +161,8 @@ class InputNorms:
 
         Args:
             name: Name of the module's weight.
-            inputs: The input that it would read, ``[texts, tokens, features]``, or with texts and
-                tokens in one dimension, as some models flatten them.
+            inputs: The input that it would read, ``[texts, tokens, features]``; some models put
+                texts and tokens in one dimension, or a dimension of one between them.
 
         Raises:
             InputError: If it has another shape, or the module ran before in this batch.
@@ -171,8 +171,11 @@ class InputNorms:
         if batch is None:
             return
         flat = inputs.dim() == 2 and inputs.shape[0] == batch.shape.numel()
-        shaped = inputs.reshape(*batch.shape, -1) if flat else inputs
-        if shaped.shape != (*batch.shape, self._watched[name].in_features):
+        if not flat and _sizes(inputs.shape[:-1]) != _sizes(batch.shape):
+            self.fail(name, NOT_ONCE)
+            return
+        shaped = inputs.reshape(*batch.shape, -1)
+        if shaped.shape[-1] != self._watched[name].in_features:
             self.fail(name, NOT_ONCE)
             return
         if name in batch.norms or name in batch.same_as:
@@ -280,3 +283,7 @@ class InputNorms:
             self.observe(name, next(iter((*args, *keywords.values()))))
 
         return record
+
+
+def _sizes(shape: torch.Size) -> list[int]:
+    return [size for size in shape if size != 1]
