@@ -45,6 +45,8 @@ class Intervene(SettingCallback):
         if run.module.edit is None:
             raise RuntimeError("Nothing was selected before the evaluation of an edit.")
         run.module.edit.check_model(run.module.identity["weight_hash"])
+        left_alone = run.module.candidates.left_alone
+        run.module.edit.check_left_alone({item.name: item.reason for item in left_alone})
         check_factor(run.module.edit.factor, run.module.coverage.weights)
         self._apply(run, run.module.edit)
 

@@ -10,7 +10,7 @@ from mathneuro.table import plain
 from mathneuro.terminal import say, tell
 
 if TYPE_CHECKING:
-    from mathneuro.layers import Coverage
+    from mathneuro.layers import Coverage, LeftAlone
 
 
 class PrintRun(Callback):
@@ -74,18 +74,29 @@ class PrintRun(Callback):
             f"{_millions(coverage.total)} parameters, {len(coverage.weights):,} linear weights = "
             f"{coverage.share:.0%} of them take part",
         )
-        self._not_covered(coverage)
+        self._left_alone(coverage)
         for note in run.data.notes(run.module.context_length):
             tell("note", note)
 
-    def _not_covered(self, coverage: "Coverage") -> None:
-        missing = coverage.not_covered()
-        if missing:
-            share = sum(item.parameters for item in missing) / coverage.total
+    def _left_alone(self, coverage: "Coverage") -> None:
+        """Name all that does not take part; warn of what should."""
+        total = coverage.total
+        reasons = sorted(coverage.reasons().items(), key=lambda item: -item[1])
+        if reasons:
+            tell(
+                "left alone",
+                ", ".join(f"{reason} {100 * count / total:.2g} %" for reason, count in reasons),
+            )
+        missing: dict[str, list[LeftAlone]] = {}
+        for item in coverage.not_covered():
+            missing.setdefault(item.reason, []).append(item)
+        for reason, items in missing.items():
+            share = sum(item.parameters for item in items) / total
             tell(
                 "warning",
-                f"{len(missing)} weights = {share:.0%} of the parameters are not covered: "
-                f"{missing[0].name} first, {missing[0].reason}",
+                f"{100 * share:.2g} % of the parameters are not covered: {items[0].name}"
+                + (f" and {len(items) - 1} more" if len(items) > 1 else "")
+                + f", {reason}",
             )
 
     def _identified(self, run: Run) -> None:

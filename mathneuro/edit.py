@@ -134,6 +134,22 @@ class Edit:
                 "that model in the same dtype, or make the edit again with `operate`"
             )
 
+    def check_left_alone(self, reasons: Mapping[str, str]) -> None:
+        """Refuse to change what was asked to be left alone.
+
+        Args:
+            reasons: Why a weight is left alone, by name.
+
+        Raises:
+            InputError: If a selected parameter lies in such a weight.
+        """
+        for name, positions in self.selection.positions.items():
+            if positions.numel() and name in reasons:
+                raise InputError(
+                    f"edit: it changes {name}, which is to be left alone here ({reasons[name]}); "
+                    "leave model.include and model.exclude out, or make the edit again with them"
+                )
+
     def save(self, path: Path) -> None:
         """Write all of it to one safetensors file, positions rather than weights."""
         tensors = {

@@ -76,8 +76,16 @@ class Family:
         return model
 
 
-def _family(name: str, settings: Mapping[str, Any], **changes: Any) -> Family:
-    return Family(f"{name}ForCausalLM", f"{name}Config", {**settings, **changes})
+def _family(
+    name: str,
+    settings: Mapping[str, Any],
+    left_alone: Mapping[str, str] | None = None,
+    **changes: Any,
+) -> Family:
+    return Family(f"{name}ForCausalLM", f"{name}Config", {**settings, **changes}, left_alone or {})
+
+
+CONVOLUTION = {"a weight of Conv1d, which is no linear layer": "conv1d.weight"}
 
 
 FAMILIES: dict[str, Family] = {
@@ -97,6 +105,23 @@ FAMILIES: dict[str, Family] = {
             "boi_token_index": 26,
             "eoi_token_index": 27,
             "image_token_index": 28,
+        },
+        {
+            "model.vision_tower is not part of the language model": "vision_tower",
+            "model.multi_modal_projector is not part of the language model": "projector",
+        },
+    ),
+    "LLaVA": Family(
+        "LlavaForConditionalGeneration",
+        "LlavaConfig",
+        {
+            "text_config": {**COMMON, "model_type": "llama"},
+            "vision_config": {**VISION, "model_type": "clip_vision_model"},
+            "image_token_index": 28,
+        },
+        {
+            "model.vision_tower is not part of the language model": "vision_tower",
+            "model.multi_modal_projector is not part of the language model": "projector",
         },
     ),
     "Qwen2": _family("Qwen2", COMMON),
@@ -137,10 +162,21 @@ FAMILIES: dict[str, Family] = {
         "BloomConfig",
         {"vocab_size": 29, "hidden_size": 16, "n_layer": 2, "n_head": 2, "initializer_range": 0.3},
     ),
-    "Mamba": _family("Mamba", COMMON, state_size=4, expand=2),
+    "Mamba": _family(
+        "Mamba",
+        COMMON,
+        {
+            **CONVOLUTION,
+            "a weight of MambaMixer, which is no linear layer": "A_log",
+            "it is not run in a forward pass": "dt_proj.weight",
+        },
+        state_size=4,
+        expand=2,
+    ),
     "Granite 4 hybrid": _family(
         "GraniteMoeHybrid",
         EXPERTS,
+        CONVOLUTION,
         shared_intermediate_size=12,
         layer_types=["mamba", "attention"],
         mamba_n_heads=4,
@@ -154,6 +190,7 @@ FAMILIES: dict[str, Family] = {
     "Qwen3-Next": _family(
         "Qwen3Next",
         EXPERTS,
+        CONVOLUTION,
         head_dim=8,
         layer_types=["linear_attention", "full_attention"],
         linear_key_head_dim=8,

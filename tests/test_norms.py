@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from mathneuro.decoder import run_decoder
 from mathneuro.errors import InputError
 from mathneuro.importance import scores
-from mathneuro.layers import find_linear_weights
+from mathneuro.layers import Coverage, find_linear_weights
 from mathneuro.norms import InputNorms, text_norms
 from mathneuro.suitability import OTHER_HEAD, check_model, head_weight
 from mathneuro.weights import Weight
@@ -33,7 +33,16 @@ def measured(
     model: PreTrainedModel, batches: list[list[list[int]]], side: str = "right"
 ) -> dict[str, Tensor]:
     """Measure the importance of all inputs with hooks."""
-    coverage = find_linear_weights(model)
+    return measured_weights(model, find_linear_weights(model), batches, side)
+
+
+def measured_weights(
+    model: PreTrainedModel,
+    coverage: Coverage,
+    batches: list[list[list[int]]],
+    side: str = "right",
+) -> dict[str, Tensor]:
+    """Measure the importance of the inputs of some weights."""
     head = head_weight(model, coverage)
     norms = InputNorms(coverage.weights)
     with norms.recording(), torch.no_grad():
