@@ -125,9 +125,9 @@ class CausalLanguageModel(LightningModule):
             "weight_hash": weight_hash(self.model),
         }
 
-    @property
+    @cached_property
     def head_weight(self) -> str | None:
-        """Name of the head's weight if it takes part, which a tied one does not."""
+        """Name of the head's weight if it takes part and the decoder does not run it."""
         return head_weight(self.model, self.coverage)
 
     @property

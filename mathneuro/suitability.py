@@ -26,8 +26,14 @@ OTHER_HEAD = "the head does not read the decoder's output as it is"
 
 
 def head_weight(model: "PreTrainedModel", coverage: Coverage) -> str | None:
-    """Return the name of the head's weight if it takes part, which a tied one does not."""
+    """Return the name of the head's weight if it takes part and the decoder does not run it.
+
+    A tied head does not take part. Some models are their own decoder and run the head with it.
+    """
     head: nn.Module = model.get_output_embeddings()
+    decoder: nn.Module = model.get_decoder()
+    if any(module is head for module in decoder.modules()):
+        return None
     return next((name for name, each in coverage.weights.items() if each.module is head), None)
 
 
