@@ -69,29 +69,25 @@ class PrintRun(Callback):
         self._begun = True
         coverage = run.module.coverage
         name = run.module.source.path.rstrip("/").rpartition("/")[2]
+        shares = sorted(coverage.reasons().items(), key=lambda item: -item[1])
+        left_alone = [f"{reason} {100 * count / coverage.total:.2g} %" for reason, count in shares]
         tell(
             name,
             f"{_millions(coverage.total)} parameters, {len(coverage.weights):,} linear weights = "
-            f"{coverage.share:.0%} of them take part",
+            f"{coverage.share:.0%} of them take part"
+            + (f"; left alone: {', '.join(left_alone)}" if left_alone else ""),
         )
-        self._left_alone(coverage)
+        self._warn(coverage)
         for note in run.data.notes(run.module.context_length):
             tell("note", note)
 
-    def _left_alone(self, coverage: "Coverage") -> None:
-        """Name all that does not take part; warn of what should."""
-        total = coverage.total
-        reasons = sorted(coverage.reasons().items(), key=lambda item: -item[1])
-        if reasons:
-            tell(
-                "left alone",
-                ", ".join(f"{reason} {100 * count / total:.2g} %" for reason, count in reasons),
-            )
+    def _warn(self, coverage: "Coverage") -> None:
+        """Name the weights that should take part and cannot."""
         missing: dict[str, list[LeftAlone]] = {}
         for item in coverage.not_covered():
             missing.setdefault(item.reason, []).append(item)
         for reason, items in missing.items():
-            share = sum(item.parameters for item in items) / total
+            share = sum(item.parameters for item in items) / coverage.total
             tell(
                 "warning",
                 f"{100 * share:.2g} % of the parameters are not covered: {items[0].name}"

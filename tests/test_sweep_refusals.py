@@ -61,6 +61,7 @@ def kept(folder: Path) -> dict[Path, bytes]:
         ("--data.held_out=2", "data.held_out 3, but it is 2 now"),
         ("--selection.seed=1", "selection.seed 0, but it is 1 now"),
         ("--model.dtype=bfloat16", "model.dtype"),
+        ("--model.exclude=['*.q_proj.weight']", "coverage.parameters"),
     ],
 )
 def test_another_config_is_refused(
