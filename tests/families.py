@@ -91,6 +91,19 @@ CONVOLUTION = {"a weight of Conv1d, which is no linear layer": "conv1d.weight"}
 FAMILIES: dict[str, Family] = {
     "Llama, tied head": _family("Llama", COMMON, tie_word_embeddings=True),
     "Llama, own head": _family("Llama", COMMON, tie_word_embeddings=False),
+    "Llama 4": Family(
+        "Llama4ForCausalLM",
+        "Llama4TextConfig",
+        {
+            **EXPERTS,
+            "head_dim": 8,
+            "intermediate_size_mlp": 24,
+            "attention_chunk_size": 4,
+            "use_qk_norm": False,
+        },
+        {"a weight of Llama4TextExperts, which is no linear layer": "experts"},
+    ),
+    "Mistral": _family("Mistral", COMMON, sliding_window=4),
     "Phi": _family("Phi", COMMON, num_key_value_heads=2),
     "Phi-3": _family("Phi3", COMMON),
     "Gemma 2": _family("Gemma2", GEMMA, query_pre_attn_scalar=8),
@@ -128,6 +141,7 @@ FAMILIES: dict[str, Family] = {
     "Qwen3": _family("Qwen3", COMMON, head_dim=8),
     "Qwen3-MoE": _family("Qwen3Moe", EXPERTS, head_dim=8),
     "Mixtral": _family("Mixtral", EXPERTS),
+    "OLMoE": _family("Olmoe", EXPERTS),
     "GPT-OSS": _family("GptOss", EXPERTS, head_dim=8, sliding_window=4),
     "DeepSeek-V3": _family(
         "DeepseekV3",
@@ -172,6 +186,21 @@ FAMILIES: dict[str, Family] = {
         },
         state_size=4,
         expand=2,
+    ),
+    "Jamba": _family(
+        "Jamba",
+        EXPERTS,
+        {
+            **CONVOLUTION,
+            "a weight of JambaMambaMixer, which is no linear layer": "A_log",
+            "it is not run in a forward pass": "dt_proj.weight",
+        },
+        attn_layer_period=2,
+        attn_layer_offset=1,
+        expert_layer_period=2,
+        expert_layer_offset=1,
+        mamba_d_state=4,
+        mamba_dt_rank=4,
     ),
     "Granite 4 hybrid": _family(
         "GraniteMoeHybrid",
