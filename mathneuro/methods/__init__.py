@@ -50,7 +50,7 @@ def select(
         progress: Whether a bar is shown if it takes longer than two seconds.
 
     Returns:
-        The selected positions, weight by weight, in the matrices as they are stored.
+        The selected positions of each weight as it is stored.
 
     Raises:
         InputError: If the method, a set or the proportion does not exist, or a weight is not
@@ -59,10 +59,8 @@ def select(
     check_method(method, proportion)
     chosen = calibration_sets(list(importance.sets), method, calibration, math)
     positions = {}
-    bar = tqdm(
-        weights.items(), "Selecting", disable=None if progress else True, delay=2, leave=False
-    )
-    for name, weight in bar:
+    disable = None if progress else True
+    for name, weight in tqdm(weights.items(), "Selecting", disable=disable, delay=2, leave=False):
         candidates = Candidates(
             name=name,
             weight=weight.matrix,
@@ -72,7 +70,7 @@ def select(
             seed=seed,
             repeat=repeat,
         )
-        # Methods work on [out, in] whichever way it is stored, so that ties fall alike.
+        # Methods see [out, in] whichever way it is stored, so that ties fall alike.
         positions[name] = weight.stored_positions(METHODS[method](candidates)).cpu()
     return Selection(
         positions=positions,
