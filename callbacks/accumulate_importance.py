@@ -61,8 +61,8 @@ class AccumulateImportance(Callback):
         run = running(trainer, pl_module)
         if self._loaded is None or run.module.importance is not None or self.file is None:
             return
-        weights, weight_hash = run.module.coverage.weights, run.module.identity["weight_hash"]
-        self._loaded.check(weights, weight_hash, self.file)
+        self._loaded.check_model(run.module.identity["weight_hash"], self.file)
+        self._loaded.check_weights(run.module.coverage.weights, self.file)
         run.module.importance = self._loaded
         run.module.identification = Identification(0, 0, 0.0, self.file)
 

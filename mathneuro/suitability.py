@@ -91,8 +91,8 @@ def _faults(model: "PreTrainedModel", coverage: Coverage) -> dict[str, str]:
     faults: dict[str, str] = {}
     # Several ids, since the embedding of a padding token may be zero, and zero proves nothing.
     vocabulary = model.config.get_text_config().vocab_size
-    ids = torch.arange(len(LENGTHS) * LENGTHS[0], device=model.device).view(len(LENGTHS), -1)
-    ids = ids.remainder(vocabulary)
+    line = torch.arange(max(LENGTHS), device=model.device).remainder(vocabulary)
+    ids = torch.stack([line, line.flip(0)])
     mask = torch.zeros_like(ids)
     for row, length in enumerate(LENGTHS):
         mask[row, :length] = 1
