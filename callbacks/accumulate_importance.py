@@ -14,7 +14,6 @@ from callbacks.run import Run, running
 from mathneuro.errors import InputError
 from mathneuro.importance import Identification, Importance
 from mathneuro.norms import InputNorms
-from mathneuro.suitability import check_model
 
 if TYPE_CHECKING:
     from mathneuro.data.batches import Batch
@@ -32,7 +31,6 @@ class AccumulateImportance(Callback):
         self.file = file
         self._forward_passes = 0
         self._start = 0.0
-        self._probed = False
         self._loaded: Importance | None = None
         self._norms: dict[str, InputNorms] = {}
         self._recording = ExitStack()
@@ -63,25 +61,17 @@ class AccumulateImportance(Callback):
         run = running(trainer, pl_module)
         if self._loaded is None or run.module.importance is not None or self.file is None:
             return
-        shapes = {name: ln.weight.shape for name, ln in run.module.coverage.linears.items()}
-        self._loaded.check(shapes, run.module.identity["weight_hash"], self.file)
+        self._loaded.check_model(run.module.identity["weight_hash"], self.file)
+        self._loaded.check_weights(run.module.coverage.weights, self.file)
         run.module.importance = self._loaded
         run.module.identification = Identification(0, 0, 0.0, self.file)
-
-    @override
-    def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Make sure that importance can be measured, once all else is checked."""
-        run = running(trainer, pl_module)
-        if run.command == "operate" and run.module.importance is None:
-            self._probe(run)
 
     @override
     def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start anew."""
         run = running(trainer, pl_module)
-        self._probe(run)
-        linears, draws = run.module.coverage.linears, len(run.data.draws)
-        self._norms = {name: InputNorms(linears, draws) for name in run.data.names}
+        weights, draws = run.module.coverage.weights, len(run.data.draws)
+        self._norms = {name: InputNorms(weights, draws) for name in run.data.names}
         self._forward_passes = 0
         self._start = time.perf_counter()
 
@@ -162,12 +152,6 @@ class AccumulateImportance(Callback):
         joined = _add_up(trainer, run, torch.cat(list(sums.values()), dim=-1))
         parts = torch.split(joined, [vectors.shape[-1] for vectors in sums.values()], dim=-1)
         return dict(zip(sums, parts, strict=True))
-
-    def _probe(self, run: Run) -> None:
-        """Find out, once and before hours of evaluation, whether the model can be treated."""
-        if not self._probed:
-            check_model(run.module.model, run.module.coverage.linears, run.module.head_weight)
-            self._probed = True
 
     @override
     def on_exception(

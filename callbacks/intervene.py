@@ -42,7 +42,7 @@ class Intervene(SettingCallback):
         run = running(trainer, pl_module)
         if not run.module.intervening:
             if run.module.study is None:
-                check_factor(self.factor, run.module.coverage.linears)
+                check_factor(self.factor, run.module.candidates.weights)
             else:
                 self._check_factors(run)
             return
@@ -52,7 +52,9 @@ class Intervene(SettingCallback):
         if run.module.edit is None:
             raise RuntimeError("Nothing was selected before the evaluation of an edit.")
         run.module.edit.check_model(run.module.identity["weight_hash"])
-        check_factor(run.module.edit.factor, run.module.coverage.linears)
+        left_alone = run.module.candidates.left_alone
+        run.module.edit.check_left_alone({item.name: item.reason for item in left_alone})
+        check_factor(run.module.edit.factor, run.module.candidates.weights)
         self._apply(run, run.module.edit)
 
     @override
@@ -89,7 +91,7 @@ class Intervene(SettingCallback):
 
     def _check_factors(self, run: Run) -> None:
         for factor in run.module.study.grid.factors if run.module.study is not None else ():
-            check_factor(factor, run.module.coverage.linears, "grid.factors")
+            check_factor(factor, run.module.candidates.weights, "grid.factors")
 
     def _apply(self, run: Run, edit: Edit) -> None:
         self._edit, self._saved = edit, edit.apply(run.module.model)

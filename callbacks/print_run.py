@@ -10,7 +10,7 @@ from mathneuro.table import plain
 from mathneuro.terminal import say, tell
 
 if TYPE_CHECKING:
-    from mathneuro.layers import Coverage
+    from mathneuro.layers import Coverage, LeftAlone
 
 
 class PrintRun(Callback):
@@ -69,23 +69,30 @@ class PrintRun(Callback):
         self._begun = True
         coverage = run.module.coverage
         name = run.module.source.path.rstrip("/").rpartition("/")[2]
+        shares = sorted(coverage.reasons().items(), key=lambda item: -item[1])
+        left_alone = [f"{reason} {100 * count / coverage.total:.2g} %" for reason, count in shares]
         tell(
             name,
-            f"{_millions(coverage.total)} parameters, {len(coverage.linears)} linear weights = "
-            f"{coverage.share:.0%} of them take part",
+            f"{_millions(coverage.total)} parameters, {len(coverage.weights):,} linear weights = "
+            f"{coverage.share:.0%} of them take part"
+            + (f"; left alone: {', '.join(left_alone)}" if left_alone else ""),
         )
-        self._not_covered(coverage)
+        self._warn(coverage)
         for note in run.data.notes(run.module.context_length):
             tell("note", note)
 
-    def _not_covered(self, coverage: "Coverage") -> None:
-        missing = coverage.not_covered()
-        if missing:
-            share = sum(item.parameters for item in missing) / coverage.total
+    def _warn(self, coverage: "Coverage") -> None:
+        """Name the weights that should take part and cannot."""
+        missing: dict[str, list[LeftAlone]] = {}
+        for item in coverage.not_covered():
+            missing.setdefault(item.reason, []).append(item)
+        for reason, items in missing.items():
+            share = sum(item.parameters for item in items) / coverage.total
             tell(
                 "warning",
-                f"{len(missing)} weights = {share:.0%} of the parameters are not covered: "
-                f"{missing[0].name} first, {missing[0].reason}",
+                f"{100 * share:.2g} % of the parameters are not covered: {items[0].name}"
+                + (f" and {len(items) - 1} more" if len(items) > 1 else "")
+                + f", {reason}",
             )
 
     def _identified(self, run: Run) -> None:

@@ -14,7 +14,7 @@ from callbacks.setting import SettingCallback
 from mathneuro.errors import InputError
 from mathneuro.finished import FORMAT
 from mathneuro.importance import Identification, Importance
-from mathneuro.results import coverage_record, library_versions, selection_record
+from mathneuro.results import library_versions, selection_record
 from mathneuro.scores import Scores
 from mathneuro.study import InFlight, Study
 
@@ -37,7 +37,7 @@ class RecordSweep(SettingCallback):
     @override
     def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Refuse another model, and write down what is planned."""
-        self._begin(running(trainer, pl_module))
+        running(trainer, pl_module).module.begin_study()
 
     @override
     def on_predict_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -55,7 +55,7 @@ class RecordSweep(SettingCallback):
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Refuse another model; fetch the importance that was measured before."""
         run = running(trainer, pl_module)
-        self._begin(run)
+        run.module.begin_study()
         if run.module.study is not None and not run.module.importances:
             self._load(run, run.module.study)
 
@@ -75,14 +75,8 @@ class RecordSweep(SettingCallback):
             values = {label: score.value for label, score in scores.items()}
             logger.log_metrics(values, step=study.names.index(flight.name))
 
-    def _begin(self, run: Run) -> None:
-        if run.module.study is not None:
-            run.module.study.expect("model", run.module.identity)
-            run.module.study.begin(coverage_record(run.module.coverage))
-
     def _load(self, run: Run, study: Study) -> None:
         """Read the importance of every draw, and make sure that it is of this model and data."""
-        shapes = {name: ln.weight.shape for name, ln in run.module.coverage.linears.items()}
         run.module.importances = {}
         for draw in study.draws:
             path = study.importance_path(draw)
@@ -90,7 +84,8 @@ class RecordSweep(SettingCallback):
                 continue
             try:
                 loaded = Importance.load(path)
-                loaded.check(shapes, run.module.identity["weight_hash"], path)
+                loaded.check_model(run.module.identity["weight_hash"], path)
+                loaded.check_weights(run.module.coverage.weights, path)
                 _check_texts(loaded, run.data.fingerprints(draw))
             except InputError as error:
                 raise InputError(

@@ -80,7 +80,7 @@ class SelectParameters(SettingCallback):
         same = replace(setting, factor=0.0)
         if self._last is None or self._last[0] != same:
             selection = select(
-                run.module.coverage.linears,
+                run.module.coverage.weights,
                 run.module.importances[setting.draw],
                 method=setting.method,
                 proportion=setting.proportion,
@@ -96,7 +96,7 @@ class SelectParameters(SettingCallback):
         if run.module.importance is None:
             return
         run.module.selection = select(
-            run.module.coverage.linears,
+            run.module.coverage.weights,
             run.module.importance,
             method=self.method,
             proportion=self.proportion,

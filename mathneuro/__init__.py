@@ -1,7 +1,7 @@
 """Find the parameters of a language model that matter for one skill, edit them, measure it.
 
 The pieces work without Lightning, on any ``nn.Module``: `find_linear_weights`, `InputNorms`,
-`Importance`, `select`, `Selection` and `Edit`.
+`Importance`, `select`, `Selection` and `Edit`; a `Weight` is one matrix that takes part.
 """
 
 from importlib import import_module
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mathneuro.methods import select
     from mathneuro.norms import InputNorms
     from mathneuro.selection import Selection
+    from mathneuro.weights import Weight
 
 __all__ = [
     "Edit",
@@ -22,6 +23,7 @@ __all__ = [
     "InputError",
     "InputNorms",
     "Selection",
+    "Weight",
     "find_linear_weights",
     "select",
 ]
@@ -32,6 +34,7 @@ _HOMES = {
     "InputError": "errors",
     "InputNorms": "norms",
     "Selection": "selection",
+    "Weight": "weights",
     "find_linear_weights": "layers",
     "select": "methods",
 }

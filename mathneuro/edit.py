@@ -13,18 +13,19 @@ from torch import Tensor, nn
 from mathneuro.errors import InputError
 from mathneuro.files import read_tensors, write_tensors
 from mathneuro.selection import Selection
+from mathneuro.weights import Weight, find_stored
 
 FORMAT = "mathneuro-edit-1"
 
 
 def check_factor(
-    factor: float, linears: Mapping[str, nn.Linear], where: str = "intervention.factor"
+    factor: float, weights: Mapping[str, Weight], where: str = "intervention.factor"
 ) -> None:
     """Refuse a factor with which a weight could leave the range of its type, or has left it.
 
     Args:
         factor: What selected weights are multiplied by.
-        linears: The modules whose weights could be selected, by the name of their weight.
+        weights: The weights that could be selected, by name.
         where: The option that gave it, for messages.
 
     Raises:
@@ -35,18 +36,19 @@ def check_factor(
         raise InputError(
             f"{where}: got {factor}, but it must be a finite number; 0 prunes, 1.1 scales up"
         )
-    for name, linear in linears.items():
-        largest = float(linear.weight.detach().abs().max())
+    parameters = {each.parameter_name: each.parameter for each in weights.values()}
+    for name, parameter in parameters.items():
+        largest = float(parameter.detach().abs().max())
         if not math.isfinite(largest):
             raise InputError(
                 f"model: the weight {name} holds NaN or Inf, but every weight must be finite; load "
                 "it in another model.dtype, or get the checkpoint again"
             )
-        limit = torch.finfo(linear.weight.dtype).max
+        limit = torch.finfo(parameter.dtype).max
         if largest * abs(factor) > limit:
             raise InputError(
                 f"{where}: got {factor}, but {name} holds {largest:.3g}, and their "
-                f"product is more than {linear.weight.dtype} can hold ({limit:.3g}); use a "
+                f"product is more than {parameter.dtype} can hold ({limit:.3g}); use a "
                 "smaller factor or another model.dtype"
             )
 
@@ -54,6 +56,9 @@ def check_factor(
 @dataclass
 class Edit:
     """A selection of parameters and the factor to multiply them by.
+
+    Positions are flat positions in the two-dimensional matrix as it is stored, of a parameter or
+    of one expert's slice of one, whichever way round it is stored.
 
     Attributes:
         selection: The parameters.
@@ -90,7 +95,8 @@ class Edit:
         """Multiply the selected parameters.
 
         Args:
-            model: The model; every selected weight must be a parameter of it.
+            model: The model; every selected weight must be a parameter of it, or one expert's
+                slice of a parameter.
 
         Returns:
             The values before, by the name of the weight: what `undo` needs.
@@ -98,11 +104,11 @@ class Edit:
         Raises:
             InputError: If the model has no such weight, or one of another shape.
         """
-        self._check_shapes(model)
+        stored = self._stored(model)
         saved = {}
         with torch.no_grad():
             for name, positions in self.selection.positions.items():
-                weight = model.get_parameter(name)
+                weight = stored[name]
                 place = _place(weight, positions)
                 saved[name] = weight[place].clone()
                 weight[place] = saved[name] * self.factor
@@ -110,9 +116,10 @@ class Edit:
 
     def undo(self, model: nn.Module, saved: Mapping[str, Tensor]) -> None:
         """Put the values back that `apply` returned."""
+        stored = self._stored(model)
         with torch.no_grad():
             for name, values in saved.items():
-                weight = model.get_parameter(name)
+                weight = stored[name]
                 place = _place(weight, self.selection.positions[name])
                 weight[place] = values.to(weight.device)
 
@@ -128,6 +135,22 @@ class Edit:
                 f"{self.model.get('weight_hash')}, but the loaded model has {weight_hash}; load "
                 "that model in the same dtype, or make the edit again with `operate`"
             )
+
+    def check_left_alone(self, reasons: Mapping[str, str]) -> None:
+        """Refuse to change what was asked to be left alone.
+
+        Args:
+            reasons: Why a weight is left alone, by name.
+
+        Raises:
+            InputError: If a selected parameter lies in such a weight.
+        """
+        for name, positions in self.selection.positions.items():
+            if positions.numel() and name in reasons:
+                raise InputError(
+                    f"edit: it changes {name}, which is to be left alone here ({reasons[name]}); "
+                    "leave model.include and model.exclude out, or make the edit again with them"
+                )
 
     def save(self, path: Path) -> None:
         """Write all of it to one safetensors file, positions rather than weights."""
@@ -176,16 +199,20 @@ class Edit:
         )
         return cls(selection, float(metadata["factor"]), metadata["model"], metadata["data"])
 
-    def _check_shapes(self, model: nn.Module) -> None:
-        parameters = dict(model.named_parameters(remove_duplicate=False))
+    def _stored(self, model: nn.Module) -> dict[str, Tensor]:
+        """Find the matrices of the selection in a model, and check their shapes."""
+        parameters: dict[str, Tensor] = dict(model.named_parameters(remove_duplicate=False))
+        stored = {}
         for name, shape in self.selection.shapes.items():
-            found = parameters[name].shape if name in parameters else None
-            if found != torch.Size(shape):
+            found = find_stored(parameters, name)
+            if found is None or found.shape != torch.Size(shape):
                 raise InputError(
                     f"edit: it is for a weight {name} of shape {list(shape)}, but the model has "
-                    f"{'none of that name' if found is None else list(found)}; use the model that "
-                    "the edit was made for"
+                    f"{'none of that name' if found is None else list(found.shape)}; use the model "
+                    "that the edit was made for"
                 )
+            stored[name] = found
+        return stored
 
 
 def _numel(shape: tuple[int, ...]) -> int:

@@ -1,6 +1,6 @@
 """The importance of a model's parameters for sets of texts, in a form that is small to keep."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mathneuro.errors import InputError
 from mathneuro.files import read_tensors, write_tensors
+from mathneuro.weights import Weight
 
 FORMAT = "mathneuro-importance-1"
 
@@ -100,11 +101,10 @@ class Importance:
             sets[name][weight] = vector
         return cls(sets, metadata["texts"], metadata["model"], metadata["data"])
 
-    def check(self, shapes: Mapping[str, Iterable[int]], weight_hash: str, path: Path) -> None:
+    def check_model(self, weight_hash: str, path: Path) -> None:
         """Refuse to be used with a model that it was not measured on.
 
         Args:
-            shapes: Shape ``[out, in]`` of each weight that takes part, by name.
             weight_hash: Hash of the model's weights.
             path: Where it was read from, for the message.
 
@@ -117,10 +117,24 @@ class Importance:
                 f"{self.model.get('weight_hash')}, but the loaded model has {weight_hash}; load "
                 "that model in the same dtype, or make the file again with `predict`"
             )
-        widths = {name: list(shape)[1:] for name, shape in shapes.items()}
+
+    def check_weights(self, weights: Mapping[str, Weight], path: Path) -> None:
+        """Refuse to be used for weights that were not measured.
+
+        It may hold more weights than take part: importance does not depend on which others do.
+
+        Args:
+            weights: The weights that take part, by name.
+            path: Where it was read from, for the message.
+
+        Raises:
+            InputError: If it lacks one.
+        """
         for name, vectors in self.sets.items():
-            if {weight: list(vector.shape) for weight, vector in vectors.items()} != widths:
-                raise InputError(
-                    f"importance.file: the weights of set {name} in {path} are not those that "
-                    "take part in the loaded model; make the file again with `predict`"
-                )
+            for weight, each in weights.items():
+                if weight not in vectors or vectors[weight].shape != (each.in_features,):
+                    raise InputError(
+                        f"importance.file: set {name} in {path} holds no importance of {weight}, "
+                        "which takes part in the loaded model; make the file again with `predict`, "
+                        "or leave that weight out with model.exclude"
+                    )

@@ -86,17 +86,37 @@ def load_config(source: ModelSource) -> "PreTrainedConfig":
 
     name, keywords = source.arguments()
     config: PreTrainedConfig = _load(AutoConfig.from_pretrained, name, keywords, "model.source")
-    if getattr(config, "is_encoder_decoder", False):
+    parts = _parts(config)
+    # An encoder of pictures or sounds may say so of itself; that does not matter.
+    if any(getattr(part, "is_encoder_decoder", False) for part in parts[:2]):
         raise InputError(
             f"model.source: {name} is an encoder-decoder model ({config.model_type}), but a causal "
             "language model is needed; choose a decoder-only one"
         )
-    if getattr(config, "quantization_config", None) is not None and "gguf_file" not in keywords:
+    marks = [_quantisation(part) for part in parts]
+    if any(marks) and "gguf_file" not in keywords:
         raise InputError(
-            f"model.source: {name} is a quantised checkpoint, whose packed weights cannot be "
-            "edited; load the unquantised checkpoint, or a GGUF file (it is dequantised)"
+            f"model.source: {name} is a quantised checkpoint ({next(filter(None, marks))}), whose "
+            "packed weights cannot be edited; load the unquantised checkpoint, or a GGUF file (it "
+            "is dequantised)"
         )
     return config
+
+
+def _parts(config: "PreTrainedConfig") -> list[Any]:
+    """Return a config and those of its parts, such as the language model's."""
+    parts = [getattr(config, name, None) for name in config.sub_configs]
+    return [config, config.get_text_config(), *(part for part in parts if part is not None)]
+
+
+def _quantisation(config: Any) -> str | None:  # noqa: ANN401
+    """Return how a config says that weights are packed; None if it does not."""
+    for name in ("quantization_config", "compression_config"):
+        mark = getattr(config, name, None)
+        if mark:
+            values = mark if isinstance(mark, dict) else mark.to_dict()
+            return str(values.get("quant_method") or name)
+    return None
 
 
 def load_tokenizer(source: ModelSource) -> "PreTrainedTokenizerBase":
@@ -122,10 +142,9 @@ def load_model(source: ModelSource) -> "PreTrainedModel":
     Raises:
         InputError: If there is no such model, or it cannot be built.
     """
-    from transformers import AutoModelForCausalLM
-
     name, keywords = source.arguments()
     is_gguf = "gguf_file" in keywords
+    loader = _loader(load_config(source))
     keywords["dtype"] = source.dtype if source.dtype == "auto" else getattr(torch, source.dtype)
     if is_gguf and source.dtype == "auto":
         keywords["dtype"] = torch.float32
@@ -133,13 +152,28 @@ def load_model(source: ModelSource) -> "PreTrainedModel":
         keywords["attn_implementation"] = source.attention_implementation
     keywords["output_loading_info"] = True
     model: PreTrainedModel
-    model, loaded = _load(AutoModelForCausalLM.from_pretrained, name, keywords, "model.source")
+    model, loaded = _load(loader.from_pretrained, name, keywords, "model.source")
     _check_complete(name, loaded)
     if is_gguf:
         _drop_quantization_marks(model)
     model.requires_grad_(False)
     model.train(False)
     return model
+
+
+def _loader(config: "PreTrainedConfig") -> Any:  # noqa: ANN401
+    """Return the class that loads a model: some families with pictures have one of their own."""
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers.models.auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING,
+        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+    )
+
+    known = type(config)
+    plain = (
+        known in MODEL_FOR_CAUSAL_LM_MAPPING or known not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+    )
+    return AutoModelForCausalLM if plain else AutoModelForImageTextToText
 
 
 def weight_hash(model: nn.Module) -> str:

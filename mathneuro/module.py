@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch import LightningModule
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
@@ -22,10 +22,11 @@ from mathneuro.loading import (
     weight_hash,
 )
 from mathneuro.perplexity import TokenPerplexity, token_losses
+from mathneuro.results import coverage_fingerprint, coverage_record
 from mathneuro.scores import Score, Scores, finite
 from mathneuro.selection import Selection
 from mathneuro.study import InFlight, Study
-from mathneuro.suitability import position_table
+from mathneuro.suitability import check_model, head_weight, position_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -45,6 +46,9 @@ class CausalLanguageModel(LightningModule):
         dtype: Type of the weights. auto: that of the checkpoint (GGUF: float32).
         attention_implementation: eager, sdpa, flash_attention_2... null: the model's default.
         trust_remote_code: Whether code that comes with the model may run.
+        include: Patterns of names of weights, such as "model.layers.*.mlp.*"; only what matches
+            one takes part. null: all.
+        exclude: Patterns of names of weights that are left alone.
     """
 
     model: "PreTrainedModel"
@@ -73,8 +77,12 @@ class CausalLanguageModel(LightningModule):
         dtype: DataType = "auto",
         attention_implementation: str | None = None,
         trust_remote_code: bool = False,
+        include: list[str] | None = None,
+        exclude: list[str] | None = None,
     ) -> None:
         super().__init__()
+        self.include = include
+        self.exclude = exclude or []
         self.source = ModelSource(
             source, revision, tokenizer, gguf_file, dtype, attention_implementation,
             trust_remote_code,
@@ -94,9 +102,14 @@ class CausalLanguageModel(LightningModule):
         return load_tokenizer(self.source)
 
     @cached_property
+    def candidates(self) -> Coverage:
+        """Which weights take part if they can be measured."""
+        return find_linear_weights(self.model, self.include, self.exclude)
+
+    @cached_property
     def coverage(self) -> Coverage:
-        """Which weights take part."""
-        return find_linear_weights(self.model)
+        """Which weights take part; found out by a trial pass on the device of the model."""
+        return check_model(self.model, self.candidates)
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -109,15 +122,14 @@ class CausalLanguageModel(LightningModule):
             "attention_implementation": self.model.config._attn_implementation,
             "model_type": self.config.model_type,
             "dtype": str(self.model.dtype).removeprefix("torch."),
-            "parameters": self.coverage.total,
+            "parameters": self.candidates.total,
             "weight_hash": weight_hash(self.model),
         }
 
-    @property
+    @cached_property
     def head_weight(self) -> str | None:
-        """Name of the head's weight if it takes part, which a tied one does not."""
-        head: nn.Module = self.model.get_output_embeddings()
-        return next((n for n, linear in self.coverage.linears.items() if linear is head), None)
+        """Name of the head's weight if it takes part and the decoder does not run it."""
+        return head_weight(self.model, self.coverage)
 
     @property
     def column(self) -> str:
@@ -146,7 +158,14 @@ class CausalLanguageModel(LightningModule):
         """Load the weights, once."""
         if "model" not in self._modules:
             self.model = load_model(self.source)
-            _ = self.coverage, self.identity
+            _ = self.candidates, self.identity
+
+    def begin_study(self) -> None:
+        """Refuse a sweep of another model, and write down what this one plans."""
+        if self.study is not None:
+            self.study.expect("model", self.identity)
+            self.study.expect("coverage", coverage_fingerprint(self.coverage))
+            self.study.begin(coverage_record(self.coverage))
 
     @override
     def on_validation_start(self) -> None:

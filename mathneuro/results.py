@@ -1,5 +1,6 @@
 """The record of a run: everything that is needed to read and to repeat it."""
 
+import hashlib
 import platform
 from dataclasses import asdict
 from importlib.metadata import version
@@ -27,12 +28,21 @@ def library_versions() -> dict[str, str]:
 def coverage_record(coverage: "Coverage") -> dict[str, Any]:
     """Return which parameters take part and which do not, and why."""
     return {
-        "weights": list(coverage.linears),
+        "weights": list(coverage.weights),
         "parameters": coverage.parameters,
         "total": coverage.total,
         "share": coverage.share,
         "left_alone": coverage.reasons(),
         "not_covered": [asdict(item) for item in coverage.not_covered()],
+    }
+
+
+def coverage_fingerprint(coverage: "Coverage") -> dict[str, Any]:
+    """Return what tells coverages apart: how many parameters take part, and a hash of which."""
+    names = "\n".join(coverage.weights)
+    return {
+        "parameters": coverage.parameters,
+        "weights_sha256": hashlib.sha256(names.encode()).hexdigest(),
     }
 
 

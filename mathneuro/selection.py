@@ -74,8 +74,9 @@ class Selection:
 
     Attributes:
         positions: For each weight that takes part, the flat positions of the selected
-            parameters, int64 in rising order.
-        shapes: The shape ``[out, in]`` of each of these weights.
+            parameters in the matrix as it is stored, int64 in rising order.
+        shapes: The shape of each of these matrices as it is stored: ``[out, in]``, or ``[in, out]``
+            where a layer keeps it transposed.
         origin: How they were chosen: method, proportion, sets of texts, seed.
     """
 
@@ -98,7 +99,7 @@ class Selection:
         return digest.hexdigest()
 
     def mask(self, weight: str) -> Tensor:
-        """Return the selection of one weight as a bool tensor of the weight's shape."""
+        """Return the selection of one weight as a bool tensor of its shape as it is stored."""
         shape = self.shapes[weight]
         mask = torch.zeros(shape, dtype=torch.bool)
         mask.view(-1)[self.positions[weight].cpu()] = True

@@ -1,52 +1,207 @@
-"""Whether a model can be treated, found out before anything is measured."""
+"""Which weights of a model can be measured, found out before anything is measured."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from mathneuro.decoder import run_decoder
 from mathneuro.errors import InputError
-from mathneuro.norms import InputNorms
+from mathneuro.experts import compute_experts
+from mathneuro.layers import Coverage
+from mathneuro.norms import NOT_RUN, InputNorms
+from mathneuro.reads import linear_reads
+from mathneuro.weights import Weight
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+LENGTHS = (8, 5)
+"""Tokens of the texts of the trial; unequal, so that the second is padded."""
 
-def check_model(
-    model: "PreTrainedModel", linears: Mapping[str, nn.Linear], head_weight: str | None
-) -> None:
-    """Make sure, with a text of a few tokens, that importance can be measured.
+MIXED = "what it reads of a text depends on the other texts of a batch"
+OTHER_ROUTER = "it is not simply multiplied with its module's input"
+OTHER_EXPERTS = "its experts compute something of their own"
+OTHER_HEAD = "the head does not read the decoder's output as it is"
+
+
+def head_weight(model: "PreTrainedModel", coverage: Coverage) -> str | None:
+    """Return the name of the head's weight if it takes part and the decoder does not run it.
+
+    A tied head does not take part. Some models are their own decoder and run the head with it.
+    """
+    head: nn.Module = model.get_output_embeddings()
+    decoder: nn.Module = model.get_decoder()
+    if any(module is head for module in decoder.modules()):
+        return None
+    return next((name for name, each in coverage.weights.items() if each.module is head), None)
+
+
+def check_model(model: "PreTrainedModel", coverage: Coverage) -> Coverage:
+    """Find out, with two texts of a few tokens, what can be measured.
 
     Args:
         model: The model.
-        linears: The linear modules that take part, by the name of their weight.
-        head_weight: Name of the head's weight, if it takes part.
+        coverage: The weights that would take part.
+
+    Returns:
+        The coverage without the weights that cannot be measured, each with its reason.
 
     Raises:
-        InputError: If a module does not see the tokens of each text once in a pass, or the head
-            reads something else than the decoder's output.
+        InputError: If none can be measured, or the model does not run.
     """
-    # Several ids, since the embedding of a padding token may be zero, and zero proves nothing.
-    tokens = min(8, model.config.get_text_config().vocab_size)
-    ids = torch.arange(tokens, device=model.device).unsqueeze(0)
-    mask = torch.ones_like(ids)
-    norms = InputNorms(linears)
-    with norms.recording(), norms.batch(mask, ["a trial text"]), torch.no_grad():
-        output = run_decoder(model, ids, mask)
-        if head_weight is not None:
-            norms.observe(head_weight, output)
-    norms.sums()
-    if head_weight is not None and not torch.equal(_head_input(model, ids), output):
+    try:
+        with torch.no_grad():
+            reasons = _faults(model, coverage)
+    except InputError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
         raise InputError(
-            f"model: the head of {type(model).__name__} does not read the decoder's output as it "
-            "is, so its importance cannot be measured; this kind of model is not supported"
+            f"model: a trial pass of {type(model).__name__} failed ({type(error).__name__}: "
+            f"{lines[0]}), so that it is not known which weights can be measured; this kind of "
+            "model is not supported"
+        ) from error
+    measurable = coverage.without(reasons, covered=False)
+    if not measurable.weights:
+        raise InputError(
+            f"model: no weight of {type(model).__name__} can be measured ({next(iter(reasons))}: "
+            f"{next(iter(reasons.values()))}), but at least one is needed; choose another model"
         )
+    return measurable
 
 
-def _head_input(model: "PreTrainedModel", ids: Tensor) -> Tensor:
-    """Return what the head reads when the whole model runs."""
+class _Trial(InputNorms):
+    """Notes what cannot be measured instead of refusing the model."""
+
+    def __init__(
+        self, weights: dict[str, Weight], draws: int | None, faults: dict[str, str]
+    ) -> None:
+        super().__init__(weights, draws)
+        self._faults = faults
+
+    def fail(self, name: str, reason: str) -> None:
+        """Note the first reason."""
+        self._faults.setdefault(name, reason)
+
+
+def _faults(model: "PreTrainedModel", coverage: Coverage) -> dict[str, str]:
+    """Say what cannot be measured and why, by the name of the parameter."""
+    weights, head = coverage.weights, head_weight(model, coverage)
+    faults: dict[str, str] = {}
+    # Several ids, since the embedding of a padding token may be zero, and zero proves nothing.
+    vocabulary = model.config.get_text_config().vocab_size
+    line = torch.arange(max(LENGTHS), device=model.device).remainder(vocabulary)
+    ids = torch.stack([line, line.flip(0)])
+    mask = torch.zeros_like(ids)
+    for row, length in enumerate(LENGTHS):
+        mask[row, :length] = 1
+
+    def measure(ids: Tensor, mask: Tensor, draws: int | None) -> dict[str, Tensor]:
+        norms, counts = _Trial(weights, draws, faults), torch.eye(len(ids), dtype=torch.int64)
+        names = ["a trial text"] * len(ids)
+        with norms.recording(), norms.batch(mask, names, None if draws is None else counts):
+            output = run_decoder(model, ids, mask)
+            if head is not None:
+                norms.observe(head, output)
+        return norms.measured()
+
+    together = measure(ids, mask, len(LENGTHS))
+    alone = [
+        measure(ids[row : row + 1, :length], mask[row : row + 1, :length], None)
+        for row, length in enumerate(LENGTHS)
+    ]
+    _compare(weights, together, alone, faults)
+    _check_routers_and_experts(model, weights, ids, mask, faults)
+    if head is not None and not _reads_output(model, ids, mask):
+        faults.setdefault(head, OTHER_HEAD)
+    return faults
+
+
+def _compare(
+    weights: dict[str, Weight],
+    together: dict[str, Tensor],
+    alone: list[dict[str, Tensor]],
+    faults: dict[str, str],
+) -> None:
+    """Compare what was measured in one batch with what was measured text by text.
+
+    A module that reads texts in another order, or shares something between them, has the right
+    shapes and the wrong norms. Experts are compared by their sum of squares, since a token on the
+    edge between two may go to either.
+    """
+    most = tolerance(weights)
+    for row, each in enumerate(alone):
+        batched: dict[str, Tensor] = {}
+        single: dict[str, Tensor] = {}
+        for name, weight in weights.items():
+            key = weight.parameter_name
+            if name not in together or name not in each:
+                faults.setdefault(key, NOT_RUN)
+                continue
+            batched[key] = batched.get(key, 0) + together[name][row].square()
+            single[key] = single.get(key, 0) + each[name].square()
+        for key, squares in batched.items():
+            if differs(squares.sqrt(), single[key].sqrt(), most):
+                faults.setdefault(key, MIXED)
+
+
+def tolerance(weights: dict[str, Weight]) -> float:
+    """Return the relative difference that the rounding of the weights' types can explain.
+
+    Rounding moves norms by thousandths, and by hundredths in half precision, where a token may
+    also go to another expert; what is really something else differs by much more.
+    """
+    types = {weight.parameter.dtype for weight in weights.values()}
+    return 0.05 if types <= {torch.float32, torch.float64} else 0.2
+
+
+def differs(one: Tensor, other: Tensor, most: float) -> bool:
+    """Tell whether the relative difference of two tensors is more than that; NaN is."""
+    scale = float(other.double().norm())
+    return not float((one.double() - other.double()).norm()) <= most * scale
+
+
+def _check_routers_and_experts(
+    model: "PreTrainedModel",
+    weights: dict[str, Weight],
+    ids: Tensor,
+    mask: Tensor,
+    faults: dict[str, str],
+) -> None:
+    """Check that routers and experts compute what they are taken to compute."""
+    plain = (nn.Linear,)
+    routers = {
+        name: weight.module
+        for name, weight in weights.items()
+        if weight.expert is None and not weight.transposed and not isinstance(weight.module, plain)
+    }
+    names: dict[nn.Module, list[str]] = {}
+    for weight in weights.values():
+        if weight.expert is not None:
+            names.setdefault(weight.module, []).append(weight.parameter_name)
+    if not routers and not names:
+        return
+    most = tolerance(weights)
+
+    def compare(module: nn.Module, args: tuple[Any, ...], keywords: Any, output: Any) -> None:  # noqa: ANN401
+        if differs(compute_experts(module, *args, *keywords.values()), output, most):
+            for name in names[module]:
+                faults.setdefault(name, OTHER_EXPERTS)
+
+    handles = [module.register_forward_hook(compare, with_kwargs=True) for module in names]
+    try:
+        with linear_reads(routers) as confirmed:
+            run_decoder(model, ids, mask)
+    finally:
+        for handle in handles:
+            handle.remove()
+    for name in routers.keys() - confirmed:
+        faults.setdefault(name, OTHER_ROUTER)
+
+
+def _reads_output(model: "PreTrainedModel", ids: Tensor, mask: Tensor) -> bool:
+    """Tell whether the head of the whole model reads what the decoder alone gives."""
     read: list[Tensor] = []
 
     def keep(_module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -55,11 +210,14 @@ def _head_input(model: "PreTrainedModel", ids: Tensor) -> Tensor:
     head: nn.Module = model.get_output_embeddings()
     handle = head.register_forward_pre_hook(keep)
     try:
-        with torch.no_grad():
-            model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False)
+        model(input_ids=ids, attention_mask=mask, use_cache=False)
     finally:
         handle.remove()
-    return torch.cat(read)
+    output, real = run_decoder(model, ids, mask), mask != 0
+    if len(read) != 1 or read[0].shape != output.shape:
+        return False
+    # Both are the same computation, but some kernels do not give the same bits twice.
+    return not float((read[0] - output)[real].norm()) > 1e-3 * float(output[real].norm())
 
 
 def position_table(model: "PreTrainedModel") -> int | None:
@@ -69,7 +227,8 @@ def position_table(model: "PreTrainedModel") -> int | None:
     keep before the first.
     """
     length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    for name, module in model.named_modules():
+    decoder: nn.Module = model.get_decoder()
+    for name, module in decoder.named_modules():
         if isinstance(module, nn.Embedding) and ("position" in name or name.endswith("wpe")):
             return length
     return None

@@ -10,7 +10,6 @@ from mathneuro.edit import Edit
 from mathneuro.errors import InputError
 from mathneuro.grid import Grid
 from mathneuro.plan import plan_lines
-from mathneuro.results import coverage_record
 from mathneuro.study import Shard, Study
 from mathneuro.terminal import counted, say, tell
 
@@ -85,8 +84,7 @@ class MathNeuroTrainer(Trainer):
         super().validate(model, datamodule=datamodule, verbose=False)
         if not datamodule.positions:
             # Without a batch no epoch ran, whose callbacks would have looked at the model.
-            study.expect("model", model.identity)
-            study.begin(coverage_record(model.coverage))
+            model.begin_study()
         if study.missing():
             tell("sweep", f"left to other shards: {counted(study.missing(), 'setting')}")
         else:

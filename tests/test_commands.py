@@ -151,7 +151,7 @@ def test_the_command_selects_what_the_functions_select(
     run(monkeypatch, "operate", arguments)
     model = AutoModelForCausalLM.from_pretrained(model_folder)
     importance = Importance.load(tmp_path / "run" / "importance.safetensors")
-    expected = select(find_linear_weights(model).linears, importance, "mathneuro", 0.1)
+    expected = select(find_linear_weights(model).weights, importance, "mathneuro", 0.1)
     edit = Edit.load(tmp_path / "run" / "edit.safetensors")
     for name, positions in expected.positions.items():
         assert torch.equal(positions, edit.selection.positions[name])

@@ -12,16 +12,17 @@ from mathneuro.edit import Edit, check_factor
 from mathneuro.errors import InputError
 from mathneuro.layers import find_linear_weights
 from mathneuro.selection import Selection
+from mathneuro.weights import Weight
 
 
 def random_edit(model: PreTrainedModel, factor: float) -> Edit:
     """Choose a fifth of every weight that takes part."""
-    linears = find_linear_weights(model).linears
+    weights = find_linear_weights(model).weights
     positions = {
-        name: torch.randperm(linear.weight.numel())[: linear.weight.numel() // 5].sort().values
-        for name, linear in linears.items()
+        name: torch.randperm(weight.numel)[: weight.numel // 5].sort().values
+        for name, weight in weights.items()
     }
-    shapes = {name: tuple(linear.weight.shape) for name, linear in linears.items()}
+    shapes = {name: tuple(weight.stored.shape) for name, weight in weights.items()}
     return Edit(Selection(positions, shapes, {"method": "any"}), factor, {"weight_hash": "x"})
 
 
@@ -64,8 +65,8 @@ def test_a_tied_head_never_takes_part_and_an_untied_one_does(
 ) -> None:
     """Found by storage."""
     tied, untied = find_linear_weights(tied_llama), find_linear_weights(untied_llama)
-    assert "lm_head.weight" not in tied.linears
-    assert "lm_head.weight" in untied.linears
+    assert "lm_head.weight" not in tied.weights
+    assert "lm_head.weight" in untied.weights
     assert tied.reasons()["tied to the embedding"] == tied_llama.lm_head.weight.numel()
     assert tied.total == tied_llama.num_parameters()
     assert untied.total == untied_llama.num_parameters()
@@ -74,7 +75,7 @@ def test_a_tied_head_never_takes_part_and_an_untied_one_does(
 def test_a_config_that_lies_about_ties_changes_nothing(untied_llama: PreTrainedModel) -> None:
     """Sharing is a matter of storage, not of flags."""
     untied_llama.config.tie_word_embeddings = True
-    assert "lm_head.weight" in find_linear_weights(untied_llama).linears
+    assert "lm_head.weight" in find_linear_weights(untied_llama).weights
 
 
 def test_weights_are_restored_after_an_exception(tied_llama: PreTrainedModel) -> None:
@@ -153,10 +154,10 @@ def test_a_factor_that_overflows_is_refused(dtype: torch.dtype, factor: float, f
     linear = nn.Linear(4, 4).to(dtype)
     nn.init.constant_(linear.weight, 2.0)
     if fits:
-        check_factor(factor, {"weight": linear})
+        check_factor(factor, {"weight": Weight("weight", linear)})
     else:
         with pytest.raises(InputError, match="more than"):
-            check_factor(factor, {"weight": linear})
+            check_factor(factor, {"weight": Weight("weight", linear)})
 
 
 def test_weights_that_are_not_finite_are_refused() -> None:
@@ -164,4 +165,4 @@ def test_weights_that_are_not_finite_are_refused() -> None:
     linear = nn.Linear(2, 2)
     nn.init.constant_(linear.weight, float("nan"))
     with pytest.raises(InputError, match="the weight w holds NaN or Inf"):
-        check_factor(0.0, {"w": linear})
+        check_factor(0.0, {"w": Weight("w", linear)})

@@ -76,7 +76,7 @@ def test_masks_equal_the_golden_ones(
         for method in ("mathneuro", "wanda"):
             for proportion in PROPORTIONS:
                 selection: Selection = select(
-                    module.coverage.linears, importance, method, proportion
+                    module.coverage.weights, importance, method, proportion
                 )
                 for weight in selection.shapes:
                     key = f"{method}/{proportion}/{weight}"

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, T5Config
 
 from mathneuro.errors import InputError
 from mathneuro.loading import ModelSource, load_config, load_model, load_tokenizer, weight_hash
 from mathneuro.module import CausalLanguageModel
+from tests.families import FAMILIES
 
 
 def write_gguf(model: PreTrainedModel, path: Path) -> None:
@@ -78,7 +79,7 @@ def test_a_gguf_file_gives_the_same_model(tmp_path: Path, tied_llama: PreTrained
     module.setup("predict")
     module.configure_model()
     torch.testing.assert_close(logits(module.model), logits(tied_llama))
-    assert len(module.coverage.linears) == 14
+    assert len(module.coverage.weights) == 14
     module.model.float().save_pretrained(tmp_path / "saved")
     again = load_model(ModelSource(str(tmp_path / "saved")))
     assert torch.equal(logits(again), logits(module.model))
@@ -113,13 +114,33 @@ def test_a_hub_id_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.Mon
         assert "\n" not in str(error.value)
 
 
-def test_a_quantised_checkpoint_is_refused(model_folder: Path) -> None:
-    """Its packed weights are no numbers."""
+@pytest.mark.parametrize("kind", ["fp8", "bitsandbytes", "gptq", "awq", "mxfp4"])
+def test_a_quantised_checkpoint_is_refused(model_folder: Path, kind: str) -> None:
+    """Its packed weights are no numbers; the sentence says what to do instead."""
     config = load_config(ModelSource(str(model_folder)))
-    config.quantization_config = {"quant_method": "fp8"}
+    config.quantization_config = {"quant_method": kind}
     config.save_pretrained(model_folder)
-    with pytest.raises(InputError, match="quantised checkpoint"):
+    with pytest.raises(
+        InputError, match=rf"quantised checkpoint \({kind}\), .*; load the unquantised"
+    ):
         load_config(ModelSource(str(model_folder)))
+
+
+@pytest.mark.parametrize("field", ["quantization_config", "compression_config"])
+def test_a_quantised_part_is_refused(tmp_path: Path, field: str) -> None:
+    """Also where only the language model of a multimodal checkpoint says so."""
+    config = FAMILIES["Gemma 3, multimodal"].build().config
+    setattr(config.get_text_config(), field, {"quant_method": "compressed-tensors"})
+    config.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=r"quantised checkpoint \(compressed-tensors\)"):
+        load_config(ModelSource(str(tmp_path)))
+
+
+def test_an_encoder_decoder_is_refused(tmp_path: Path) -> None:
+    """In one sentence."""
+    T5Config(num_layers=1).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=r"encoder-decoder model \(t5\), but .* decoder-only one"):
+        load_config(ModelSource(str(tmp_path)))
 
 
 def test_a_model_without_weights_is_refused(model_folder: Path) -> None:

@@ -10,9 +10,10 @@ from transformers import PreTrainedModel
 from mathneuro.decoder import run_decoder
 from mathneuro.errors import InputError
 from mathneuro.importance import scores
-from mathneuro.layers import find_linear_weights
+from mathneuro.layers import Coverage, find_linear_weights
 from mathneuro.norms import InputNorms, text_norms
-from mathneuro.suitability import check_model
+from mathneuro.suitability import OTHER_HEAD, check_model, head_weight
+from mathneuro.weights import Weight
 from tests import naive
 
 TEXTS = [[4, 5, 6, 7, 8], [9], [3, 1, 1], [10, 11, 12, 13, 14, 15, 16], [1]]
@@ -32,9 +33,18 @@ def measured(
     model: PreTrainedModel, batches: list[list[list[int]]], side: str = "right"
 ) -> dict[str, Tensor]:
     """Measure the importance of all inputs with hooks."""
-    linears = find_linear_weights(model).linears
-    head = [name for name, linear in linears.items() if linear is model.get_output_embeddings()]
-    norms = InputNorms(linears)
+    return measured_weights(model, find_linear_weights(model), batches, side)
+
+
+def measured_weights(
+    model: PreTrainedModel,
+    coverage: Coverage,
+    batches: list[list[list[int]]],
+    side: str = "right",
+) -> dict[str, Tensor]:
+    """Measure the importance of the inputs of some weights."""
+    head = head_weight(model, coverage)
+    norms = InputNorms(coverage.weights)
     with norms.recording(), torch.no_grad():
         for texts in batches:
             ids, mask = padded(texts, side)
@@ -46,8 +56,8 @@ def measured(
                     output = model.get_decoder()(
                         input_ids=ids, attention_mask=mask, position_ids=positions
                     )[0]
-                for name in head:
-                    norms.observe(name, output)
+                if head is not None:
+                    norms.observe(head, output)
     return norms.sums()
 
 
@@ -91,7 +101,7 @@ def test_counts_weight_the_norms() -> None:
     """A text that was drawn three times counts three times."""
     linear = nn.Linear(3, 2)
     inputs = torch.randn(2, 4, 3)
-    norms = InputNorms({"weight": linear})
+    norms = InputNorms({"weight": Weight("weight", linear)})
     mask = torch.ones(2, 4, dtype=torch.int64)
     with norms.recording(), norms.batch(mask, ["a", "b"], torch.tensor([3, 1])):
         linear(inputs)
@@ -106,7 +116,7 @@ def test_many_draws_are_summed_in_one_pass() -> None:
     counts = torch.tensor([[3, 1, 0], [0, 0, 0], [1, 0, 5], [2, 2, 2]])
     inputs = torch.randn(3, 4, 3)
     mask = torch.ones(3, 4, dtype=torch.int64)
-    norms = InputNorms({"weight": linear}, draws=4)
+    norms = InputNorms({"weight": Weight("weight", linear)}, draws=4)
     with norms.recording():
         for part in (slice(0, 2), slice(2, 3)):
             with norms.batch(mask[part], ["a"] * len(mask[part]), counts[:, part]):
@@ -120,7 +130,10 @@ def test_many_draws_are_summed_in_one_pass() -> None:
         torch.testing.assert_close(norms.sums()["weight"][draw], expected, rtol=1e-6, atol=0)
     assert norms.texts.tolist() == [4, 0, 6, 6]
     assert norms.forwarded == 3
-    assert InputNorms({"weight": linear}, draws=4).sums()["weight"].shape == (4, 3)
+    assert InputNorms({"weight": Weight("weight", linear)}, draws=4).sums()["weight"].shape == (
+        4,
+        3,
+    )
 
 
 def test_what_stands_at_padding_never_counts() -> None:
@@ -155,7 +168,7 @@ def test_a_value_that_is_not_finite_names_module_and_text(
 
 def test_hooks_are_gone_after_an_exception(tied_llama: PreTrainedModel) -> None:
     """The model is left as it was found."""
-    norms = InputNorms(find_linear_weights(tied_llama).linears)
+    norms = InputNorms(find_linear_weights(tied_llama).weights)
     with contextlib.suppress(RuntimeError), norms.recording():
         assert any(module._forward_pre_hooks for module in tied_llama.modules())
         raise RuntimeError("stop")
@@ -164,8 +177,8 @@ def test_hooks_are_gone_after_an_exception(tied_llama: PreTrainedModel) -> None:
 
 def test_a_weight_that_never_ran_is_refused(tied_llama: PreTrainedModel) -> None:
     """A part of the model that no text went through has no importance of zero: it has none."""
-    linears = dict(find_linear_weights(tied_llama).linears)
-    norms = InputNorms({**linears, "unused.weight": nn.Linear(2, 2)})
+    weights = find_linear_weights(tied_llama).weights
+    norms = InputNorms({**weights, "unused.weight": Weight("unused.weight", nn.Linear(2, 2))})
     ids, mask = padded(TEXTS, "right")
     with norms.recording(), norms.batch(mask, ["a"] * len(TEXTS)):
         run_decoder(tied_llama, ids, mask)
@@ -173,20 +186,22 @@ def test_a_weight_that_never_ran_is_refused(tied_llama: PreTrainedModel) -> None
         norms.sums()
 
 
-def test_a_head_that_reads_something_else_is_refused(untied_llama: PreTrainedModel) -> None:
+def test_a_head_that_reads_something_else_is_left_alone(untied_llama: PreTrainedModel) -> None:
     """Identification takes the decoder's output for the head's input, so this must hold."""
-    linears = find_linear_weights(untied_llama).linears
-    check_model(untied_llama, linears, "lm_head.weight")
+    assert "lm_head.weight" in check_model(untied_llama, find_linear_weights(untied_llama)).weights
     untied_llama.lm_head = nn.Sequential(nn.Tanh(), untied_llama.lm_head)
     untied_llama.get_output_embeddings = lambda: untied_llama.lm_head[1]  # type: ignore[method-assign]
-    with pytest.raises(InputError, match="does not read the decoder's output"):
-        check_model(untied_llama, linears, "lm_head.weight")
+    coverage = check_model(untied_llama, find_linear_weights(untied_llama))
+    assert "lm_head.1.weight" not in coverage.weights
+    assert [(item.name, item.reason) for item in coverage.not_covered()] == [
+        ("lm_head.1.weight", OTHER_HEAD)
+    ]
 
 
 def test_a_tensor_that_was_changed_in_place_is_another_input() -> None:
     """Two layers that read one buffer at different times do not share a vector."""
     first, second = nn.Linear(3, 3), nn.Linear(3, 3)
-    norms = InputNorms({"first": first, "second": second})
+    norms = InputNorms({"first": Weight("first", first), "second": Weight("second", second)})
     stream = torch.randn(1, 4, 3)
     expected = {"first": stream.double().norm(dim=1)[0]}
     with torch.no_grad(), norms.recording(), norms.batch(torch.ones(1, 4), ["a"]):
@@ -200,9 +215,9 @@ def test_a_tensor_that_was_changed_in_place_is_another_input() -> None:
 def test_a_layer_that_runs_twice_is_refused() -> None:
     """Its importance would be that of one of the two passes."""
     linear = nn.Linear(3, 3)
-    norms = InputNorms({"weight": linear})
+    norms = InputNorms({"weight": Weight("weight", linear)})
     stream = torch.randn(1, 4, 3)
     with norms.recording(), norms.batch(torch.ones(1, 4), ["a"]):
         linear(stream)
-        with pytest.raises(InputError, match="ran twice"):
+        with pytest.raises(InputError, match="more than once"):
             linear(stream)

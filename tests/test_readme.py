@@ -8,6 +8,7 @@ import yaml
 
 from mathneuro.data import TextSet
 from tests.commands import run
+from tests.family_table import table
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -74,3 +75,8 @@ def test_files_that_are_linked_exist() -> None:
 def test_no_place_is_left_to_fill_in() -> None:
     """No capitals stand where a number should, but for variables of the shell."""
     assert not re.findall(r"(?<!\$)\b[A-Z0-9]+_[A-Z_]+\b", README)
+
+
+def test_the_table_of_families_is_what_the_tests_found() -> None:
+    """``python -m tests.family_table`` prints it anew."""
+    assert table() in README

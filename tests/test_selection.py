@@ -8,6 +8,7 @@ from mathneuro.importance import Importance
 from mathneuro.layers import find_linear_weights
 from mathneuro.methods import METHODS, select
 from mathneuro.selection import difference, top_positions
+from mathneuro.weights import Weight
 from tests import naive
 
 
@@ -40,32 +41,32 @@ def test_scores_that_are_not_finite_are_refused() -> None:
         top_positions(torch.tensor([1.0, float("nan")]), [1])
 
 
-def linear_importance(*names: str) -> tuple[dict[str, torch.nn.Linear], Importance]:
+def linear_importance(*names: str) -> tuple[dict[str, Weight], Importance]:
     """Build one linear layer and random importance for some sets of texts."""
-    linears = find_linear_weights(torch.nn.Sequential(torch.nn.Linear(11, 7))).linears
+    weights = find_linear_weights(torch.nn.Sequential(torch.nn.Linear(11, 7))).weights
     sets = {name: {"0.weight": torch.rand(11, dtype=torch.float64)} for name in names}
-    return linears, Importance(sets, dict.fromkeys(names, 5))
+    return weights, Importance(sets, dict.fromkeys(names, 5))
 
 
 @pytest.mark.parametrize("proportion", [0.0, 0.001, 0.05, 0.33, 1.0])
 @pytest.mark.parametrize("method", ["mathneuro", "wanda"])
 def test_methods_equal_the_naive_ones(method: str, proportion: float) -> None:
     """Including a proportion so small that nothing is selected."""
-    linears, importance = linear_importance("math", "language")
-    weight = linears["0.weight"].weight.detach().double().abs()
+    weights, importance = linear_importance("math", "language")
+    weight = weights["0.weight"].matrix.double().abs()
     math, language = (importance.sets[name]["0.weight"] * weight for name in ("math", "language"))
-    selection = select(linears, importance, method, proportion)
+    selection = select(weights, importance, method, proportion)
     expected = naive.selected(math, language, proportion, method)
     assert set(selection.positions["0.weight"].tolist()) == expected
 
 
 def test_every_calibration_set_is_removed_or_the_named_ones() -> None:
     """A parameter in the top of any named set is not math-specific."""
-    linears, importance = linear_importance("math", "race", "mmlu")
-    both = set(select(linears, importance, proportion=0.3).positions["0.weight"].tolist())
+    weights, importance = linear_importance("math", "race", "mmlu")
+    both = set(select(weights, importance, proportion=0.3).positions["0.weight"].tolist())
     one = {
         name: set(
-            select(linears, importance, proportion=0.3, calibration=[name])
+            select(weights, importance, proportion=0.3, calibration=[name])
             .positions["0.weight"]
             .tolist()
         )
@@ -77,10 +78,10 @@ def test_every_calibration_set_is_removed_or_the_named_ones() -> None:
 
 def test_random_selects_as_many_as_mathneuro_and_is_seeded() -> None:
     """Per matrix; the same for a seed, another for another."""
-    linears, importance = linear_importance("math", "language")
-    count = select(linears, importance, "mathneuro", 0.3).count
+    weights, importance = linear_importance("math", "language")
+    count = select(weights, importance, "mathneuro", 0.3).count
     first, again, other = (
-        select(linears, importance, "random", 0.3, seed=seed) for seed in (1, 1, 2)
+        select(weights, importance, "random", 0.3, seed=seed) for seed in (1, 1, 2)
     )
     positions = first.positions["0.weight"]
     assert first.count == count == len(set(positions.tolist()))
@@ -91,16 +92,16 @@ def test_random_selects_as_many_as_mathneuro_and_is_seeded() -> None:
 
 def test_identical_sets_leave_nothing() -> None:
     """What matters for both is never math-specific, also when all scores tie."""
-    linears, importance = linear_importance("math", "language")
+    weights, importance = linear_importance("math", "language")
     importance.sets["language"] = importance.sets["math"]
-    assert select(linears, importance, "mathneuro", 0.5).count == 0
+    assert select(weights, importance, "mathneuro", 0.5).count == 0
 
 
 def test_a_method_of_ones_own_can_be_added(monkeypatch: pytest.MonkeyPatch) -> None:
     """Methods are pluggable functions."""
     monkeypatch.setitem(METHODS, "first", lambda candidates: torch.tensor([0]))
-    linears, importance = linear_importance("math")
-    assert select(linears, importance, "first", 0.1, calibration=[]).count == 1
+    weights, importance = linear_importance("math")
+    assert select(weights, importance, "first", 0.1, calibration=[]).count == 1
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,6 @@ def test_a_method_of_ones_own_can_be_added(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_wrong_choices_are_one_sentence(changes: dict[str, object], message: str) -> None:
     """Which field, what it held."""
-    linears, importance = linear_importance("math", "language")
+    weights, importance = linear_importance("math", "language")
     with pytest.raises(InputError, match=message):
-        select(linears, importance, **changes)  # type: ignore[arg-type]
+        select(weights, importance, **changes)  # type: ignore[arg-type]

@@ -158,10 +158,12 @@ def test_a_finished_sweep_measures_nothing(
     before = written(tmp_path / "sweep")
     (tmp_path / "sweep" / "report" / "results.csv").unlink()
 
-    def forward(*_: object, **__: object) -> None:
-        raise AssertionError("The model ran.")
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("Something was measured.")
 
-    monkeypatch.setattr("transformers.LlamaModel.forward", forward)
+    monkeypatch.setattr("callbacks.lm_eval.evaluate", fail)
+    for step in ("predict_step", "validation_step"):
+        monkeypatch.setattr(f"mathneuro.module.CausalLanguageModel.{step}", fail)
     run(monkeypatch, "sweep", arguments)
     assert written(tmp_path / "sweep") == before
     assert (tmp_path / "sweep" / "report" / "results.csv").exists()

@@ -62,6 +62,7 @@ def kept(folder: Path) -> dict[Path, bytes]:
         ("--selection.seed=1", "selection.seed 0, but it is 1 now"),
         ("--model.dtype=bfloat16", "model.dtype"),
         ("--trainer.precision=bf16-true", "trainer.precision"),
+        ("--model.exclude=['*.q_proj.weight']", "coverage.parameters"),
     ],
 )
 def test_another_config_is_refused(

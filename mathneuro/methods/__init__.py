@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from torch import nn
 from tqdm import tqdm
 
 from mathneuro.errors import InputError
@@ -12,6 +11,7 @@ from mathneuro.methods.mathneuro import mathneuro
 from mathneuro.methods.random import random
 from mathneuro.methods.wanda import wanda
 from mathneuro.selection import Selection
+from mathneuro.weights import Weight
 
 METHODS: dict[str, Method] = {"mathneuro": mathneuro, "random": random, "wanda": wanda}
 """The methods by name; a method of your own is added with ``METHODS["mine"] = function``."""
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def select(
-    linears: Mapping[str, nn.Linear],
+    weights: Mapping[str, Weight],
     importance: Importance,
     method: str = "mathneuro",
     proportion: float = 0.05,
@@ -50,7 +50,7 @@ def select(
     """Select parameters of every weight that takes part.
 
     Args:
-        linears: The linear modules that take part, by the name of their weight.
+        weights: The weights that take part, by name.
         importance: Importance of their inputs for the math set and the calibration sets.
         method: Name of one of `METHODS`.
         proportion: Share of each weight's parameters to choose, from 0 to 1.
@@ -61,7 +61,7 @@ def select(
         progress: Whether a bar is shown if it takes longer than two seconds.
 
     Returns:
-        The selected positions, weight by weight.
+        The selected positions of each weight as it is stored.
 
     Raises:
         InputError: If the method, a set or the proportion does not exist, or a weight is not
@@ -70,23 +70,22 @@ def select(
     check_method(method, proportion)
     chosen = calibration_sets(list(importance.sets), method, calibration, math)
     positions = {}
-    bar = tqdm(
-        linears.items(), "Selecting", disable=None if progress else True, delay=2, leave=False
-    )
-    for name, linear in bar:
+    disable = None if progress else True
+    for name, weight in tqdm(weights.items(), "Selecting", disable=disable, delay=2, leave=False):
         candidates = Candidates(
             name=name,
-            weight=linear.weight,
+            weight=weight.matrix,
             math=importance.sets[math][name],
             calibration=tuple(importance.sets[each][name] for each in chosen),
             proportion=proportion,
             seed=seed,
             repeat=repeat,
         )
-        positions[name] = METHODS[method](candidates).cpu()
+        # Methods see [out, in] whichever way it is stored, so that ties fall alike.
+        positions[name] = weight.stored_positions(METHODS[method](candidates)).cpu()
     return Selection(
         positions=positions,
-        shapes={name: tuple(linear.weight.shape) for name, linear in linears.items()},
+        shapes={name: tuple(weight.stored.shape) for name, weight in weights.items()},
         origin={
             "method": method,
             "proportion": proportion,

@@ -44,4 +44,4 @@ class Candidates:
 
 
 Method = Callable[[Candidates], Tensor]
-"""A method gives the flat positions to select, int64 in rising order."""
+"""A method gives the flat positions to select in ``[out, in]``, int64 in rising order."""

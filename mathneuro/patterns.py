@@ -1,0 +1,59 @@
+"""Choosing weights by patterns of their names."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from mathneuro.errors import InputError
+
+
+def choose(
+    names: Iterable[str], include: Sequence[str] | None, exclude: Sequence[str]
+) -> dict[str, str]:
+    """Say which weights are left alone because of their names.
+
+    Args:
+        names: Names of all weights.
+        include: Patterns; only what matches one of them takes part. None: all.
+        exclude: Patterns of what is left alone.
+
+    Returns:
+        Why, by the name of each weight that is left alone.
+
+    Raises:
+        InputError: If a pattern matches no name, or no weight is left.
+
+    Example:
+        >>> choose(["a.q", "a.k", "head"], ["a.*"], ["*.k"])
+        {'a.k': 'excluded by *.k', 'head': 'not among the included'}
+    """
+    every = list(names)
+    for option, patterns in (("include", include or ()), ("exclude", exclude)):
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in every):
+                raise InputError(
+                    f"model.{option}: got {pattern!r}, but no weight that could take part has "
+                    f"such a name; close to it are {', '.join(_close(pattern, every))}"
+                )
+    reasons = {}
+    for name in every:
+        excluded = next((pattern for pattern in exclude if fnmatchcase(name, pattern)), None)
+        if excluded is not None:
+            reasons[name] = f"excluded by {excluded}"
+        elif include is not None and not any(fnmatchcase(name, pattern) for pattern in include):
+            reasons[name] = "not among the included"
+    if len(reasons) == len(every):
+        raise InputError(
+            f"model.include: got {include}, and {list(exclude)} as model.exclude, but no weight "
+            "is left then; include more, or exclude less"
+        )
+    return reasons
+
+
+def _close(pattern: str, names: list[str]) -> list[str]:
+    """Return up to three names that look like a pattern."""
+    plain = pattern.strip("*?")
+    near = get_close_matches(plain, names, 3, 0.0)
+    parts = {part: name for name in reversed(names) for part in name.split(".")}
+    inside = get_close_matches(plain, parts, 3, 0.6)
+    return list(dict.fromkeys([parts[part] for part in inside] + near))[:3]
