@@ -4,6 +4,7 @@ import platform
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
@@ -11,12 +12,14 @@ from typing_extensions import override
 
 from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
+from mathneuro.data.draws import DrawKey
 from mathneuro.errors import InputError
-from mathneuro.importance import Identification, Importance
+from mathneuro.importance import Identification, Importance, holds_activations
 from mathneuro.results import (
     coverage_fingerprint,
     coverage_record,
     library_versions,
+    neurons_record,
     selection_record,
 )
 from mathneuro.scores import Scores
@@ -52,6 +55,11 @@ class RecordSweep(SettingCallback):
             path = run.module.study.importance_path(draw)
             if not path.exists():
                 importance.save(path)
+            elif importance.activations and not holds_activations(path):
+                # Norms stay those that earlier settings were selected by.
+                before = self._read(run, draw, path)
+                before.activations, before.tokens = importance.activations, importance.tokens
+                before.save(path)
         self._load(run, run.module.study)
 
     @override
@@ -81,30 +89,36 @@ class RecordSweep(SettingCallback):
         if run.module.study is not None:
             run.module.study.expect("model", run.module.identity)
             run.module.study.expect("coverage", coverage_fingerprint(run.module.coverage))
-            run.module.study.begin(coverage_record(run.module.coverage))
+            coverage = coverage_record(run.module.coverage)
+            if run.module.needs_activations:
+                coverage["neurons"] = neurons_record(run.module.neurons)
+            run.module.study.begin(coverage)
 
     def _load(self, run: Run, study: Study) -> None:
-        """Read the importance of every draw, and make sure that it is of this model and data."""
+        """Read the importance of every draw."""
         run.module.importances = {}
         for draw in study.draws:
             path = study.importance_path(draw)
-            if not path.exists():
-                continue
-            loaded = Importance.load(path)
-            loaded.check(run.module.coverage.weights, run.module.identity["weight_hash"], path)
-            now = run.data.fingerprints(draw)
-            for name, each in now.items():
-                for key in ("sha256", "tokens_sha256", "texts"):
-                    before = loaded.data.get(name, {}).get(key)
-                    if before != each[key]:
-                        raise InputError(
-                            f"folder: {path} was measured on other texts of {name} ({key} "
-                            f"{before}, but it is {each[key]} now); give another folder, or remove "
-                            "that file to have it measured again"
-                        )
-            run.module.importances[draw] = loaded
+            if path.exists():
+                run.module.importances[draw] = self._read(run, draw, path)
         if run.module.identification is None:
             run.module.identification = Identification(0, 0, 0.0, study.folder / "importance")
+
+    def _read(self, run: Run, draw: DrawKey, path: Path) -> Importance:
+        """Read the importance of a draw, and make sure that it is of this model and data."""
+        loaded = Importance.load(path)
+        loaded.check(run.module.coverage.weights, run.module.identity["weight_hash"], path)
+        now = run.data.fingerprints(draw)
+        for name, each in now.items():
+            for key in ("sha256", "tokens_sha256", "texts"):
+                before = loaded.data.get(name, {}).get(key)
+                if before != each[key]:
+                    raise InputError(
+                        f"folder: {path} was measured on other texts of {name} ({key} "
+                        f"{before}, but it is {each[key]} now); give another folder, or remove "
+                        "that file to have it measured again"
+                    )
+        return loaded
 
 
 def _known(flight: InFlight) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from mathneuro.loading import (
     load_tokenizer,
     weight_hash,
 )
+from mathneuro.neurons import NeuronCoverage, find_neurons
 from mathneuro.perplexity import TokenPerplexity, token_losses
 from mathneuro.scores import Score, Scores, finite
 from mathneuro.selection import Selection
@@ -56,6 +57,8 @@ class CausalLanguageModel(LightningModule):
     """How the importance was found."""
     importance: Importance | None = None
     """What identification found."""
+    needs_activations: bool = False
+    """Whether the activations of neurons are looked at; callbacks say so in `setup`."""
     selection: Selection | None = None
     """The parameters that the method chose."""
     edit: Edit | None = None
@@ -109,6 +112,11 @@ class CausalLanguageModel(LightningModule):
     def coverage(self) -> Coverage:
         """Which weights take part; found out by a trial pass on the device of the model."""
         return check_model(self.model, self.candidates)
+
+    @cached_property
+    def neurons(self) -> NeuronCoverage:
+        """Which neurons take part; found out by a trial pass on the device of the model."""
+        return find_neurons(self.model, self.coverage)
 
     @cached_property
     def identity(self) -> dict[str, Any]:

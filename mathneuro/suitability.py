@@ -71,6 +71,16 @@ def check_model(model: "PreTrainedModel", coverage: Coverage) -> Coverage:
     return measurable
 
 
+def trial_tokens(model: "PreTrainedModel") -> Tensor:
+    """Return the tokens of a few short texts, ``[texts, tokens]``.
+
+    They differ, since the embedding of a padding token may be zero, and zero proves nothing.
+    """
+    vocabulary = model.config.get_text_config().vocab_size
+    ids = torch.arange(len(LENGTHS) * LENGTHS[0], device=model.device).view(len(LENGTHS), -1)
+    return ids.remainder(vocabulary)
+
+
 class _Trial(InputNorms):
     """Notes what cannot be measured instead of refusing the model."""
 
@@ -89,10 +99,7 @@ def _faults(model: "PreTrainedModel", coverage: Coverage) -> dict[str, str]:
     """Say what cannot be measured and why, by the name of the parameter."""
     weights, head = coverage.weights, head_weight(model, coverage)
     faults: dict[str, str] = {}
-    # Several ids, since the embedding of a padding token may be zero, and zero proves nothing.
-    vocabulary = model.config.get_text_config().vocab_size
-    ids = torch.arange(len(LENGTHS) * LENGTHS[0], device=model.device).view(len(LENGTHS), -1)
-    ids = ids.remainder(vocabulary)
+    ids = trial_tokens(model)
     mask = torch.zeros_like(ids)
     for row, length in enumerate(LENGTHS):
         mask[row, :length] = 1
