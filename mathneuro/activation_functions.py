@@ -91,5 +91,5 @@ def factors(like: Tensor) -> Tensor:
 
 def same(one: Tensor, other: Tensor) -> bool:
     """Tell whether two tensors differ by no more than rounding; NaN does."""
-    scale = float(other.double().norm())
-    return float((one.double() - other.double()).norm()) <= SAME * scale
+    scale = float(other.detach().double().norm())
+    return float((one.detach().double() - other.detach().double()).norm()) <= SAME * scale
