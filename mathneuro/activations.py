@@ -119,8 +119,9 @@ class ActivationCounts:
     def counts(self) -> dict[str, Tensor]:
         """Return the counts so far, by the name of the output projection's weight.
 
-        Int64 of shape ``[neurons]``, or ``[draws, neurons]`` if there are several draws. They are
-        added up in float64, which holds every whole number up to 2 to the power of 53.
+        Int64 of shape ``[neurons]``, or ``[draws, neurons]`` if there are several draws, on the
+        CPU. They are added up in float64, which holds every whole number up to 2 to the power of
+        53.
         """
         nothing = {
             name: torch.zeros((*self._leading, each.count))
@@ -128,7 +129,7 @@ class ActivationCounts:
             if name not in self._sums
         }
         sums = self._sums | nothing
-        return {name: sums[name].to(torch.int64) for name in self._neurons}
+        return {name: sums[name].to(torch.int64).cpu() for name in self._neurons}
 
     def begin(self, module: nn.Module, tokens: int) -> None:
         """Hear that a module with experts runs (`mathneuro.experts.ExpertsListener`)."""
