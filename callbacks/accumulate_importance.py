@@ -70,13 +70,13 @@ class AccumulateImportance(Callback):
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Hand the saved importance over, if it is for this model."""
         run = running(trainer, pl_module)
-        if run.module.needs_activations:
-            # Found before anything is evaluated, so that a model without any is refused at once.
-            _ = run.module.neurons
         if self._loaded is None or run.module.importance is not None or self.file is None:
+            if run.module.needs_activations:
+                # Found before anything is evaluated: a model without any is refused at once.
+                _ = run.module.neurons
             return
-        weights, weight_hash = run.module.coverage.weights, run.module.identity["weight_hash"]
-        self._loaded.check(weights, weight_hash, self.file)
+        self._loaded.check_model(run.module.identity["weight_hash"], self.file)
+        self._loaded.check_weights(run.module.coverage.weights, self.file)
         if run.module.needs_activations:
             self._loaded.check_activations(run.module.neurons.neurons, self.file)
         run.module.importance = self._loaded

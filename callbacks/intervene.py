@@ -37,7 +37,7 @@ class Intervene(SettingCallback):
         if not run.module.intervening:
             study = run.module.study
             for factor in study.grid.factors if study is not None else [self.factor]:
-                check_factor(factor, run.module.coverage.weights)
+                check_factor(factor, run.module.candidates.weights)
             return
         if run.module.edit is None and run.module.selection is not None:
             data = run.module.importance.data if run.module.importance is not None else {}
@@ -47,7 +47,7 @@ class Intervene(SettingCallback):
         run.module.edit.check_model(run.module.identity["weight_hash"])
         left_alone = run.module.candidates.left_alone
         run.module.edit.check_left_alone({item.name: item.reason for item in left_alone})
-        check_factor(run.module.edit.factor, run.module.coverage.weights)
+        check_factor(run.module.edit.factor, run.module.candidates.weights)
         self._apply(run, run.module.edit)
 
     @override

@@ -107,7 +107,8 @@ class RecordSweep(SettingCallback):
     def _read(self, run: Run, draw: DrawKey, path: Path) -> Importance:
         """Read the importance of a draw, and make sure that it is of this model and data."""
         loaded = Importance.load(path)
-        loaded.check(run.module.coverage.weights, run.module.identity["weight_hash"], path)
+        loaded.check_model(run.module.identity["weight_hash"], path)
+        loaded.check_weights(run.module.coverage.weights, path)
         now = run.data.fingerprints(draw)
         for name, each in now.items():
             for key in ("sha256", "tokens_sha256", "texts"):

@@ -125,13 +125,10 @@ class Importance:
         texts, model, data = (metadata[name] for name in FIELDS)
         return cls(sets, texts, model, data, activations, tokens)
 
-    def check(self, weights: Mapping[str, Weight], weight_hash: str, path: Path) -> None:
+    def check_model(self, weight_hash: str, path: Path) -> None:
         """Refuse to be used with a model that it was not measured on.
 
-        It may hold more weights than take part: importance does not depend on which others do.
-
         Args:
-            weights: The weights that take part, by name.
             weight_hash: Hash of the model's weights.
             path: Where it was read from, for the message.
 
@@ -144,6 +141,19 @@ class Importance:
                 f"{self.model.get('weight_hash')}, but the loaded model has {weight_hash}; load "
                 "that model in the same dtype, or make the file again with `predict`"
             )
+
+    def check_weights(self, weights: Mapping[str, Weight], path: Path) -> None:
+        """Refuse to be used for weights that were not measured.
+
+        It may hold more weights than take part: importance does not depend on which others do.
+
+        Args:
+            weights: The weights that take part, by name.
+            path: Where it was read from, for the message.
+
+        Raises:
+            InputError: If it lacks one.
+        """
         for name, vectors in self.sets.items():
             for weight, each in weights.items():
                 if weight not in vectors or vectors[weight].shape != (each.in_features,):

@@ -77,8 +77,8 @@ def trial_tokens(model: "PreTrainedModel") -> Tensor:
     They differ, since the embedding of a padding token may be zero, and zero proves nothing.
     """
     vocabulary = model.config.get_text_config().vocab_size
-    ids = torch.arange(len(LENGTHS) * LENGTHS[0], device=model.device).view(len(LENGTHS), -1)
-    return ids.remainder(vocabulary)
+    line = torch.arange(max(LENGTHS), device=model.device).remainder(vocabulary)
+    return torch.stack([line, line.flip(0)])
 
 
 class _Trial(InputNorms):

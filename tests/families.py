@@ -27,7 +27,7 @@ GEMMA: dict[str, Any] = {**COMMON, "head_dim": 8, "sliding_window": 4}
 
 EXPERTS: dict[str, Any] = {
     **COMMON,
-    "moe_intermediate_size": 12,
+    "moe_intermediate_size": 24,
     "num_experts": 4,
     "num_local_experts": 4,
     "num_experts_per_tok": 2,

@@ -46,6 +46,10 @@ class Stop(Callback):
             raise RuntimeError("stop")
 
 
+TRIAL = [tuple(range(8)), (7, 6, 5, 4, 3)] * 2
+"""The texts of the trial pass: together, then each alone."""
+
+
 def parts(
     model_folder: Path, text_files: dict[str, Path], tmp_path: Path, *extra: Callback
 ) -> tuple[MathNeuroTrainer, CausalLanguageModel, TextDataModule]:
@@ -131,8 +135,8 @@ def test_every_distinct_text_goes_through_the_model_once(
     )
     trainer.predict(module, data)
     assert module.importance is not None
-    trial = seen.pop(0)
-    assert trial == tuple(range(8))
+    assert seen[: len(TRIAL)] == TRIAL
+    del seen[: len(TRIAL)]
     distinct = [each["distinct_texts"] for each in module.importance.data.values()]
     assert (
         len(seen) == len(set(seen)) == sum(distinct) < sum(module.importance.texts.values()) == 12
@@ -165,9 +169,9 @@ def test_a_sweep_forwards_every_distinct_text_once(
     }
     held_out = [tuple(text.tokens) for texts in data.tokenized.values() for text in texts.held_out]
     settings = json.loads((tmp_path / "study.json").read_text())["settings"]
-    evaluated = (len(seen) - 1 - sum(map(len, distinct.values()))) / len(held_out)
+    evaluated = (len(seen) - len(TRIAL) - sum(map(len, distinct.values()))) / len(held_out)
     once = sorted(text for texts in distinct.values() for text in texts)
-    assert sorted(seen[1 : 1 + len(once)]) == once
+    assert sorted(seen[len(TRIAL) :][: len(once)]) == once
     assert all(len(set(texts)) == len(texts) for texts in distinct.values())
     assert evaluated == len(settings) == 1 + 3 * 2 * 2 * 2 * 3
     assert module.identification is not None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mathneuro.edit import Edit
@@ -119,6 +119,14 @@ def test_a_saved_edit_and_a_saved_model_are_what_they_were(case: Case, tmp_path:
         loaded = load_model(ModelSource(str(tmp_path / "model")))
         assert weight_hash(loaded) == weight_hash(case.model)
         torch.testing.assert_close(logits(loaded), logits(case.model), rtol=1e-5, atol=1e-5)
+
+
+def test_coverage_is_the_same_in_half_precision(case: Case) -> None:
+    """Rounding, and tokens that change experts because of it, are not taken for faults."""
+    model = case.family.build()
+    nn.Module.to(model, torch.bfloat16)
+    coverage = check_model(model, find_linear_weights(model))
+    assert coverage.weights.keys() == case.coverage.weights.keys()
 
 
 def test_coverage_is_what_is_told_of_the_family(case: Case) -> None:
