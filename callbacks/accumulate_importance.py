@@ -11,6 +11,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from callbacks.run import Run, running
+from mathneuro.activations import ActivationCounts
 from mathneuro.errors import InputError
 from mathneuro.importance import Identification, Importance
 from mathneuro.norms import InputNorms
@@ -25,14 +26,18 @@ class AccumulateImportance(Callback):
     Args:
         file: An importance file of an earlier run on the same model; `operate` then makes no
             forward pass for identification.
+        activations: Whether it is also counted how often each neuron of the MLPs is active, which
+            the method lape needs and gets in any case; with `predict`, so that the file serves it.
     """
 
-    def __init__(self, file: Path | None = None) -> None:
+    def __init__(self, file: Path | None = None, activations: bool = False) -> None:
         self.file = file
+        self.activations = activations
         self._forward_passes = 0
         self._start = 0.0
         self._loaded: Importance | None = None
         self._norms: dict[str, InputNorms] = {}
+        self._counts: dict[str, ActivationCounts] = {}
         self._recording = ExitStack()
         self._batch = ExitStack()
 
@@ -40,8 +45,14 @@ class AccumulateImportance(Callback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Read the importance file, before the model loads."""
         run = running(trainer, pl_module)
+        run.module.needs_activations |= self.activations and run.command != "validate"
         if self.file is None or self._loaded is not None:
             return
+        if self.activations:
+            raise InputError(
+                f"importance.activations: got true, but with importance.file ({self.file}) nothing "
+                "is measured; remove one of them"
+            )
         if run.command == "sweep":
             raise InputError(
                 f"importance.file: got {self.file}, but a sweep keeps the importance of its own "
@@ -60,9 +71,14 @@ class AccumulateImportance(Callback):
         """Hand the saved importance over, if it is for this model."""
         run = running(trainer, pl_module)
         if self._loaded is None or run.module.importance is not None or self.file is None:
+            if run.module.needs_activations:
+                # Found before anything is evaluated: a model without any is refused at once.
+                _ = run.module.neurons
             return
         self._loaded.check_model(run.module.identity["weight_hash"], self.file)
         self._loaded.check_weights(run.module.coverage.weights, self.file)
+        if run.module.needs_activations:
+            self._loaded.check_activations(run.module.neurons.neurons, self.file)
         run.module.importance = self._loaded
         run.module.identification = Identification(0, 0, 0.0, self.file)
 
@@ -72,6 +88,10 @@ class AccumulateImportance(Callback):
         run = running(trainer, pl_module)
         weights, draws = run.module.coverage.weights, len(run.data.draws)
         self._norms = {name: InputNorms(weights, draws) for name in run.data.names}
+        self._counts = {}
+        if run.module.needs_activations:
+            neurons = run.module.neurons.neurons
+            self._counts = {name: ActivationCounts(neurons, draws) for name in run.data.names}
         self._forward_passes = 0
         self._start = time.perf_counter()
 
@@ -84,14 +104,18 @@ class AccumulateImportance(Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Listen to the inputs of the linear layers."""
-        norms = list(self._norms.values())[dataloader_idx]
+        """Listen to the inputs of the linear layers, and to activations."""
+        name, norms = list(self._norms.items())[dataloader_idx]
+        activations = self._counts.get(name)
         if batch_idx == 0:
             self._recording.close()
             self._recording.enter_context(norms.recording())
-        self._batch.enter_context(
-            norms.batch(batch["attention_mask"], batch["names"], batch["counts"])
-        )
+            if activations is not None:
+                self._recording.enter_context(activations.recording())
+        mask, counts = batch["attention_mask"], batch["counts"]
+        self._batch.enter_context(norms.batch(mask, batch["names"], counts))
+        if activations is not None:
+            self._batch.enter_context(activations.batch(mask, counts))
 
     @override
     def on_predict_batch_end(
@@ -116,15 +140,18 @@ class AccumulateImportance(Callback):
         run = running(trainer, pl_module)
         self._recording.close()
         sets = {name: self._add_up_set(trainer, run, name) for name in self._norms}
+        activations, tokens = {}, {}
+        for name, each in self._counts.items():
+            activations[name] = _add_up_vectors(trainer, run, each.counts())
+            tokens[name] = _add_up(trainer, run, each.tokens).tolist()
         run.module.importances = {
             key: Importance(
-                sets={
-                    name: {weight: vectors[index] for weight, vectors in each.items()}
-                    for name, each in sets.items()
-                },
+                sets=_of_draw(sets, index),
                 texts={name: len(drawn.draws[key].rows) for name, drawn in run.data.drawn.items()},
                 model=run.module.identity,
                 data=run.data.fingerprints(key),
+                activations=_of_draw(activations, index),
+                tokens={name: each[index] for name, each in tokens.items()},
             )
             for index, key in enumerate(run.data.draws)
         }
@@ -135,7 +162,7 @@ class AccumulateImportance(Callback):
             texts_forwarded=int(_add_up(trainer, run, torch.tensor(forwarded))),
             seconds=time.perf_counter() - self._start,
         )
-        self._norms = {}
+        self._norms, self._counts = {}, {}
 
     def _add_up_set(self, trainer: Trainer, run: Run, name: str) -> dict[str, Tensor]:
         """Return the sums of one set over the ranks: ``[draws, features]`` a weight."""
@@ -148,10 +175,7 @@ class AccumulateImportance(Callback):
                 "must do so once; leave use_distributed_sampler at false, and the limits of "
                 "batches unset"
             )
-        sums = norms.sums()
-        joined = _add_up(trainer, run, torch.cat(list(sums.values()), dim=-1))
-        parts = torch.split(joined, [vectors.shape[-1] for vectors in sums.values()], dim=-1)
-        return dict(zip(sums, parts, strict=True))
+        return _add_up_vectors(trainer, run, norms.sums())
 
     @override
     def on_exception(
@@ -163,6 +187,21 @@ class AccumulateImportance(Callback):
         """Take the hooks off the model."""
         self._batch.pop_all()
         self._recording.close()
+
+
+def _of_draw(sets: dict[str, dict[str, Tensor]], index: int) -> dict[str, dict[str, Tensor]]:
+    """Return one draw's vectors of every set, by weight."""
+    return {
+        name: {weight: vectors[index] for weight, vectors in each.items()}
+        for name, each in sets.items()
+    }
+
+
+def _add_up_vectors(trainer: Trainer, run: Run, vectors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Add vectors up over the ranks, ``[draws, features]`` each, all at once."""
+    joined = _add_up(trainer, run, torch.cat(list(vectors.values()), dim=-1))
+    parts = torch.split(joined, [each.shape[-1] for each in vectors.values()], dim=-1)
+    return dict(zip(vectors, parts, strict=True))
 
 
 def _add_up(trainer: Trainer, run: Run, tensor: Tensor) -> Tensor:

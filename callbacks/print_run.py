@@ -11,6 +11,7 @@ from mathneuro.terminal import say, tell
 
 if TYPE_CHECKING:
     from mathneuro.layers import Coverage, LeftAlone
+    from mathneuro.neurons import NeuronCoverage
 
 
 class PrintRun(Callback):
@@ -78,6 +79,8 @@ class PrintRun(Callback):
             + (f"; left alone: {', '.join(left_alone)}" if left_alone else ""),
         )
         self._warn(coverage)
+        if run.module.needs_activations:
+            self._tell_neurons(run.module.neurons)
         for note in run.data.notes(run.module.context_length):
             tell("note", note)
 
@@ -91,6 +94,18 @@ class PrintRun(Callback):
             tell(
                 "warning",
                 f"{100 * share:.2g} % of the parameters are not covered: {items[0].name}"
+                + (f" and {len(items) - 1} more" if len(items) > 1 else "")
+                + f", {reason}",
+            )
+
+    def _tell_neurons(self, neurons: "NeuronCoverage") -> None:
+        """Tell how many neurons take part, and name those that do not."""
+        tell("neurons", f"{neurons.count:,} of {neurons.total:,} MLP neurons take part")
+        for reason, items in neurons.reasons().items():
+            share = sum(item.neurons for item in items) / neurons.total
+            tell(
+                "warning",
+                f"{100 * share:.2g} % of the MLP neurons are left out: {items[0].name}"
                 + (f" and {len(items) - 1} more" if len(items) > 1 else "")
                 + f", {reason}",
             )
@@ -116,10 +131,15 @@ class PrintRun(Callback):
             return
         origin, count = edit.selection.origin, edit.selection.count
         share = count / run.module.coverage.total
+        neurons = (
+            f"{origin['neurons']:,} of {origin['of_neurons']:,} neurons, "
+            if "neurons" in origin
+            else ""
+        )
         tell(
             "select",
-            f"{origin.get('method')}, proportion {origin.get('proportion')}: {count:,} parameters "
-            f"({100 * share:.3g} %)",
+            f"{origin.get('method')}, proportion {origin.get('proportion')}: {neurons}{count:,} "
+            f"parameters ({100 * share:.3g} %)",
         )
         if count == 0:
             tell("note", "nothing is selected, so that nothing changes")

@@ -4,6 +4,7 @@ import platform
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
@@ -11,9 +12,10 @@ from typing_extensions import override
 
 from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
+from mathneuro.data.draws import DrawKey
 from mathneuro.errors import InputError
 from mathneuro.finished import FORMAT
-from mathneuro.importance import Identification, Importance
+from mathneuro.importance import Identification, Importance, holds_activations
 from mathneuro.results import library_versions, selection_record
 from mathneuro.scores import Scores
 from mathneuro.study import InFlight, Study
@@ -49,6 +51,11 @@ class RecordSweep(SettingCallback):
             path = run.module.study.importance_path(draw)
             if not path.exists():
                 importance.save(path)
+            elif importance.activations and not holds_activations(path):
+                # Norms stay those that earlier settings were selected by.
+                before = self._read(run, draw, path)
+                before.activations, before.tokens = importance.activations, importance.tokens
+                before.save(path)
         self._load(run, run.module.study)
 
     @override
@@ -76,24 +83,27 @@ class RecordSweep(SettingCallback):
             logger.log_metrics(values, step=study.names.index(flight.name))
 
     def _load(self, run: Run, study: Study) -> None:
-        """Read the importance of every draw, and make sure that it is of this model and data."""
+        """Read the importance of every draw."""
         run.module.importances = {}
         for draw in study.draws:
             path = study.importance_path(draw)
-            if not path.exists():
-                continue
-            try:
-                loaded = Importance.load(path)
-                loaded.check_model(run.module.identity["weight_hash"], path)
-                loaded.check_weights(run.module.coverage.weights, path)
-                _check_texts(loaded, run.data.fingerprints(draw))
-            except InputError as error:
-                raise InputError(
-                    f"folder: {path} cannot be used; delete it to have it measured again ({error})"
-                ) from error
-            run.module.importances[draw] = loaded
+            if path.exists():
+                run.module.importances[draw] = self._read(run, draw, path)
         if run.module.identification is None:
             run.module.identification = Identification(0, 0, 0.0, study.folder / "importance")
+
+    def _read(self, run: Run, draw: DrawKey, path: Path) -> Importance:
+        """Read the importance of a draw, and make sure that it is of this model and data."""
+        try:
+            loaded = Importance.load(path)
+            loaded.check_model(run.module.identity["weight_hash"], path)
+            loaded.check_weights(run.module.coverage.weights, path)
+            _check_texts(loaded, run.data.fingerprints(draw))
+        except InputError as error:
+            raise InputError(
+                f"folder: {path} cannot be used; delete it to have it measured again ({error})"
+            ) from error
+        return loaded
 
 
 def _check_texts(loaded: Importance, drawn: dict[str, dict[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
 from mathneuro.errors import InputError
 from mathneuro.grid import Setting
-from mathneuro.methods import calibration_sets, check_method, select
+from mathneuro.methods import NEED_ACTIVATIONS, calibration_sets, check_method, select
 from mathneuro.selection import Selection
 from mathneuro.study import InFlight, Study
 
@@ -21,9 +21,11 @@ class SelectParameters(SettingCallback):
 
     Args:
         method: mathneuro (what matters for math and not for the calibration sets), wanda (what
-            matters for math) or random (as many as mathneuro, but any).
-        proportion: Share of each weight's parameters that counts as its top, from 0 to 1.
-        calibration: Which calibration sets are removed. null: all.
+            matters for math), random (as many as mathneuro, but any) or lape (neurons that are
+            active on math rather than on the calibration sets).
+        proportion: Share of each weight's parameters that counts as its top, from 0 to 1; for lape
+            the share of all neurons.
+        calibration: Which calibration sets are removed, or compared with (lape). null: all.
         seed: Seed of methods that draw.
     """
 
@@ -49,7 +51,9 @@ class SelectParameters(SettingCallback):
         run = running(trainer, pl_module)
         if run.module.study is not None:
             run.module.study.expect("selection", {"seed": self.seed})
+            run.module.needs_activations |= run.module.study.needs_activations
             return
+        run.module.needs_activations |= run.command == "operate" and self.method in NEED_ACTIVATIONS
         calibration_sets(run.data.names, self.method, self.calibration)
 
     @override

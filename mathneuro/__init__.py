@@ -1,23 +1,27 @@
 """Find the parameters of a language model that matter for one skill, edit them, measure it.
 
 The pieces work without Lightning, on any ``nn.Module``: `find_linear_weights`, `InputNorms`,
-`Importance`, `select`, `Selection` and `Edit`; a `Weight` is one matrix that takes part.
+`Importance`, `select`, `Selection` and `Edit`; a `Weight` is one matrix that takes part. Methods
+that choose neurons need `find_neurons` and `ActivationCounts` besides.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mathneuro.activations import ActivationCounts
     from mathneuro.edit import Edit
     from mathneuro.errors import InputError
     from mathneuro.importance import Importance
     from mathneuro.layers import find_linear_weights
     from mathneuro.methods import select
+    from mathneuro.neurons import find_neurons
     from mathneuro.norms import InputNorms
     from mathneuro.selection import Selection
     from mathneuro.weights import Weight
 
 __all__ = [
+    "ActivationCounts",
     "Edit",
     "Importance",
     "InputError",
@@ -25,10 +29,12 @@ __all__ = [
     "Selection",
     "Weight",
     "find_linear_weights",
+    "find_neurons",
     "select",
 ]
 
 _HOMES = {
+    "ActivationCounts": "activations",
     "Edit": "edit",
     "Importance": "importance",
     "InputError": "errors",
@@ -36,6 +42,7 @@ _HOMES = {
     "Selection": "selection",
     "Weight": "weights",
     "find_linear_weights": "layers",
+    "find_neurons": "neurons",
     "select": "methods",
 }
 

@@ -5,7 +5,7 @@ the function that computes them up in a registry. One more function there lets e
 listened to, whatever its name.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -40,7 +40,7 @@ class ExpertsListener(Protocol):
         """Hear that the module has run."""
 
 
-_listeners: WeakKeyDictionary[nn.Module, ExpertsListener] = WeakKeyDictionary()
+_listeners: WeakKeyDictionary[nn.Module, tuple[ExpertsListener, ...]] = WeakKeyDictionary()
 _chosen: dict[int, str | None] = {}
 
 
@@ -66,9 +66,9 @@ def forward_experts(
 
     Args: see `compute_experts`.
     """
-    listener = _listeners.get(module)
-    if listener is not None:
-        return compute_experts(module, hidden_states, top_k_index, top_k_weights, listener)
+    listeners = _listeners.get(module)
+    if listeners is not None:
+        return compute_experts(module, hidden_states, top_k_index, top_k_weights, listeners)
     # Modules that share a config share its choice, so that those without a listener end here too.
     config: Any = module.config
     _choose(config, _chosen[id(config)])
@@ -84,7 +84,7 @@ def compute_experts(
     hidden_states: Tensor,
     top_k_index: Tensor,
     top_k_weights: Tensor,
-    listener: ExpertsListener | None = None,
+    listeners: Sequence[ExpertsListener] = (),
 ) -> Tensor:
     """Compute what the experts of a module give, one expert after the other.
 
@@ -97,7 +97,7 @@ def compute_experts(
         top_k_index: The experts of each token, ``[tokens, k]``; numbers beyond the last expert
             stand for none.
         top_k_weights: How much each of them counts, ``[tokens, k]``.
-        listener: Who hears of it.
+        listeners: Who hears of it.
 
     Returns:
         The weighted sum of the experts' outputs, ``[tokens, hidden]``.
@@ -106,25 +106,25 @@ def compute_experts(
     first, second = expert_matrices(module)
     experts = len(getattr(module, first))
     output = torch.zeros_like(hidden_states)
-    if listener is not None:
+    for listener in listeners:
         listener.begin(module, len(hidden_states))
     for expert in top_k_index.unique().tolist():
         if not 0 <= expert < experts:
             continue
         tokens, places = (top_k_index == expert).nonzero(as_tuple=True)
         inputs = hidden_states[tokens]
-        if listener is not None:
+        for listener in listeners:
             listener.routed(module, first, expert, tokens, inputs)
         inner = _linear(module, first, expert, inputs)
         inner = parts._apply_gate(inner) if parts.has_gate else parts.act_fn(inner)
-        if listener is not None:
+        for listener in listeners:
             listener.routed(module, second, expert, tokens, inner)
         outer = _linear(module, second, expert, inner)
         if getattr(module, "has_post_expert_norm", False):
             outer = parts.post_expert_norm(outer)
         weighted = outer * top_k_weights[tokens, places, None]
         output.index_add_(0, tokens, weighted.to(output.dtype))
-    if listener is not None:
+    for listener in listeners:
         listener.end(module)
     return output
 
@@ -139,7 +139,7 @@ def _linear(module: nn.Module, attribute: str, expert: int, inputs: Tensor) -> T
 
 @contextmanager
 def listening(listeners: Mapping[nn.Module, ExpertsListener]) -> Iterator[None]:
-    """Let modules that hold experts be listened to in this block.
+    """Let modules that hold experts be listened to in this block, besides those who already listen.
 
     Their configs name our implementation meanwhile; afterwards, also after an exception, they name
     the one that they named before.
@@ -157,7 +157,8 @@ def listening(listeners: Mapping[nn.Module, ExpertsListener]) -> Iterator[None]:
     before = {key: config._experts_implementation for key, config in configs.items()}
     heard, chosen = dict(_listeners), dict(_chosen)
     try:
-        _listeners.update(listeners)
+        for module, listener in listeners.items():
+            _listeners[module] = (*_listeners.get(module, ()), listener)
         for key, config in configs.items():
             _chosen.setdefault(key, before[key])
             _choose(config, IMPLEMENTATION)

@@ -3,7 +3,8 @@
 import json
 import math
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,22 @@ def read_tensors(
     Raises:
         InputError: If the file is missing, damaged or of another kind.
     """
+    with _opened(path, kind, fields, option) as (opened, metadata):
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    return tensors, metadata
+
+
+def read_metadata(path: Path, kind: str, fields: Iterable[str], option: str) -> dict[str, Any]:
+    """Read the metadata alone of a file; see `read_tensors`."""
+    with _opened(path, kind, fields, option) as (_, metadata):
+        return metadata
+
+
+@contextmanager
+def _opened(
+    path: Path, kind: str, fields: Iterable[str], option: str
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Open a safetensors file in this block, and check what it states."""
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
@@ -132,12 +149,11 @@ def read_tensors(
         with safe_open(path, framework="pt") as opened:
             metadata = {name: _value(text) for name, text in (opened.metadata() or {}).items()}
             _check_metadata(f"{option}: {path}", metadata, kind, fields)
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+            yield opened, metadata
     except (SafetensorError, OSError) as error:
         raise InputError(
             f"{option}: {path} is damaged or no safetensors file ({error}); make it again"
         ) from error
-    return tensors, metadata
 
 
 def _value(text: str) -> Any:  # noqa: ANN401

@@ -83,7 +83,8 @@ class Grid:
         calibration: Calibration sets, one run each; a list of names in place of a name removes
             those sets together. null: each set that data.calibration has, one by one.
         repeats: How many times texts are drawn anew.
-        proportions: Shares of each weight's parameters that count as its top.
+        proportions: Shares of each weight's parameters that count as its top; for lape shares of
+            all neurons.
         factors: What selected parameters are multiplied by: 0 prunes, 1.1 scales up.
         num_samples: Numbers of texts drawn from each set. null: data.num_samples alone.
         math: Scores that stand for math in tables and figures: names of tasks, tasks with a metric

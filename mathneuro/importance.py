@@ -1,6 +1,6 @@
 """The importance of a model's parameters for sets of texts, in a form that is small to keep."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,19 @@ import torch
 from torch import Tensor
 
 from mathneuro.errors import InputError
-from mathneuro.files import read_tensors, write_tensors
+from mathneuro.files import read_metadata, read_tensors, write_tensors
 from mathneuro.weights import Weight
 
 FORMAT = "mathneuro-importance-1"
+
+FIELDS = ("texts", "model", "data")
+"""What every file states."""
+
+ACTIVE = "/active"
+"""What the names of counts of activations end with, in a file."""
+
+TOKENS = "tokens"
+"""What a file states of tokens under."""
 
 
 def scores(weight: Tensor, input_importance: Tensor) -> Tensor:
@@ -62,12 +71,19 @@ class Importance:
         texts: For each set, how many texts were summed up, repetitions included.
         model: Which model it is for: its name and the hash of its weights.
         data: Where the texts came from, by set.
+        activations: For each set, by the name of an output projection's weight, at how many of the
+            set's tokens each neuron before it was active: int64 of shape ``[in]``. Empty if that
+            was not counted.
+        tokens: For each set with activations, how many tokens its texts have, repetitions
+            included.
     """
 
     sets: dict[str, dict[str, Tensor]]
     texts: dict[str, int]
     model: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
+    activations: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
         """Write all of it to one safetensors file."""
@@ -76,8 +92,10 @@ class Importance:
             for name, vectors in self.sets.items()
             for weight, vector in vectors.items()
         }
+        for name, vectors in self.activations.items():
+            tensors |= {f"{name}/{weight}{ACTIVE}": vector for weight, vector in vectors.items()}
         metadata = {"format": FORMAT, "texts": self.texts, "model": self.model, "data": self.data}
-        write_tensors(path, tensors, metadata)
+        write_tensors(path, tensors, metadata | {TOKENS: self.tokens})
 
     @classmethod
     def load(cls, path: Path) -> "Importance":
@@ -86,20 +104,26 @@ class Importance:
         Raises:
             InputError: If the file is missing, damaged or of another kind.
         """
-        tensors, metadata = read_tensors(
-            path, FORMAT, ("texts", "model", "data"), "importance.file"
-        )
+        tensors, metadata = read_tensors(path, FORMAT, FIELDS, "importance.file")
         sets: dict[str, dict[str, Tensor]] = {name: {} for name in metadata["texts"]}
+        # Files of before activations were counted state no tokens.
+        tokens: dict[str, int] = metadata.get(TOKENS, {})
+        activations: dict[str, dict[str, Tensor]] = {name: {} for name in tokens}
         for key, vector in tensors.items():
             name, _, weight = key.partition("/")
-            valid = name in sets and vector.dim() == 1 and vector.dtype == torch.float64
-            if not valid or not bool((torch.isfinite(vector) & (vector >= 0)).all()):
+            counts = weight.endswith(ACTIVE)
+            valid = _are_counts(vector, tokens.get(name, -1)) if counts else _are_norms(vector)
+            if not valid or name not in sets:
                 raise InputError(
                     f"importance.file: {path} holds {key} with values that are not importance; "
                     "make the file again with the `predict` command"
                 )
-            sets[name][weight] = vector
-        return cls(sets, metadata["texts"], metadata["model"], metadata["data"])
+            if counts:
+                activations[name][weight.removesuffix(ACTIVE)] = vector
+            else:
+                sets[name][weight] = vector
+        texts, model, data = (metadata[name] for name in FIELDS)
+        return cls(sets, texts, model, data, activations, tokens)
 
     def check_model(self, weight_hash: str, path: Path) -> None:
         """Refuse to be used with a model that it was not measured on.
@@ -138,3 +162,46 @@ class Importance:
                         "which takes part in the loaded model; make the file again with `predict`, "
                         "or leave that weight out with model.exclude"
                     )
+
+    def check_activations(self, names: Iterable[str], path: Path) -> None:
+        """Refuse to be used for a method that needs activations which were not counted.
+
+        Args:
+            names: Names of the output projections' weights whose neurons take part.
+            path: Where it was read from, for the message.
+
+        Raises:
+            InputError: If a set has no activations of one of them.
+        """
+        for name in self.sets:
+            held = self.activations.get(name, {})
+            missing = next((each for each in names if each not in held), None)
+            if missing is not None:
+                raise InputError(
+                    f"importance.file: set {name} in {path} holds no activations of the neurons "
+                    f"before {missing}, which the method lape needs; measure again with "
+                    "selection.method lape, or with importance.activations true"
+                )
+
+
+def holds_activations(path: Path) -> bool:
+    """Tell whether an importance file holds activations; only its metadata is read.
+
+    Raises:
+        InputError: If it is missing, damaged or of another kind.
+    """
+    return bool(read_metadata(path, FORMAT, FIELDS, "importance.file").get(TOKENS))
+
+
+def _are_norms(vector: Tensor) -> bool:
+    """Tell whether a vector holds sums of norms."""
+    if vector.dim() != 1 or vector.dtype != torch.float64:
+        return False
+    return bool((torch.isfinite(vector) & (vector >= 0)).all())
+
+
+def _are_counts(vector: Tensor, tokens: int) -> bool:
+    """Tell whether a vector holds counts of so many tokens at most."""
+    if vector.dim() != 1 or vector.dtype != torch.int64:
+        return False
+    return bool(((vector >= 0) & (vector <= tokens)).all())

@@ -21,8 +21,9 @@ from mathneuro.loading import (
     load_tokenizer,
     weight_hash,
 )
+from mathneuro.neurons import NeuronCoverage, find_neurons
 from mathneuro.perplexity import TokenPerplexity, token_losses
-from mathneuro.results import coverage_fingerprint, coverage_record
+from mathneuro.results import coverage_fingerprint, coverage_record, neurons_record
 from mathneuro.scores import Score, Scores, finite
 from mathneuro.selection import Selection
 from mathneuro.study import InFlight, Study
@@ -57,6 +58,8 @@ class CausalLanguageModel(LightningModule):
     """How the importance was found."""
     importance: Importance | None = None
     """What identification found."""
+    needs_activations: bool = False
+    """Whether the activations of neurons are looked at; callbacks say so in `setup`."""
     selection: Selection | None = None
     """The parameters that the method chose."""
     edit: Edit | None = None
@@ -112,6 +115,11 @@ class CausalLanguageModel(LightningModule):
         return check_model(self.model, self.candidates)
 
     @cached_property
+    def neurons(self) -> NeuronCoverage:
+        """Which neurons take part; found out by a trial pass on the device of the model."""
+        return find_neurons(self.model, self.coverage)
+
+    @cached_property
     def identity(self) -> dict[str, Any]:
         """Which model this is: its source and the hash of its unedited weights."""
         return {
@@ -165,7 +173,10 @@ class CausalLanguageModel(LightningModule):
         if self.study is not None:
             self.study.expect("model", self.identity)
             self.study.expect("coverage", coverage_fingerprint(self.coverage))
-            self.study.begin(coverage_record(self.coverage))
+            coverage = coverage_record(self.coverage)
+            if self.needs_activations:
+                coverage["neurons"] = neurons_record(self.neurons)
+            self.study.begin(coverage)
 
     @override
     def on_validation_start(self) -> None:

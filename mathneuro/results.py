@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mathneuro.data.module import TextDataModule
     from mathneuro.layers import Coverage
     from mathneuro.module import CausalLanguageModel
+    from mathneuro.neurons import NeuronCoverage
 
 PACKAGES = (
     "mathneuro", "torch", "lightning", "transformers", "tokenizers", "lm-eval", "datasets",
@@ -43,6 +44,17 @@ def coverage_fingerprint(coverage: "Coverage") -> dict[str, Any]:
     return {
         "parameters": coverage.parameters,
         "weights_sha256": hashlib.sha256(names.encode()).hexdigest(),
+    }
+
+
+def neurons_record(neurons: "NeuronCoverage") -> dict[str, Any]:
+    """Return how many neurons take part and which do not, and why."""
+    return {
+        "neurons": neurons.count,
+        "total": neurons.total,
+        "share": neurons.count / neurons.total,
+        "by_weight": {name: each.count for name, each in neurons.neurons.items()},
+        "left_out": [asdict(item) for item in neurons.left_out],
     }
 
 
@@ -78,6 +90,8 @@ def run_record(
         "model": module.identity,
         "coverage": coverage_record(module.coverage),
     }
+    if module.needs_activations:
+        record["neurons"] = neurons_record(module.neurons)
     if module.importance is not None:
         record["identification"] = {
             **(asdict(module.identification) if module.identification else {}),

@@ -16,6 +16,8 @@ from mathneuro.files import to_json, write_json
 from mathneuro.finished import FORMAT as SETTING_FORMAT
 from mathneuro.finished import read_result
 from mathneuro.grid import BEFORE, Grid, Setting
+from mathneuro.importance import holds_activations
+from mathneuro.methods import NEED_ACTIVATIONS
 from mathneuro.selection import Selection
 
 FORMAT = "mathneuro-sweep-1"
@@ -120,6 +122,11 @@ class Study:
         """Return where the importance of a draw is kept."""
         return self.folder / "importance" / f"{draw.name}.safetensors"
 
+    @property
+    def needs_activations(self) -> bool:
+        """Whether a method of the grid needs the activations of neurons."""
+        return not NEED_ACTIVATIONS.isdisjoint(self.grid.methods)
+
     def pending(self) -> list[int]:
         """Return the positions of this shard's settings whose result is not there yet."""
         mine = set(self.shard.part(self.names))
@@ -136,8 +143,14 @@ class Study:
     def needs_identification(self) -> bool:
         """Tell whether a pending setting needs importance that is not in the folder."""
         edits = [self.settings[self.names[position]] for position in self.pending()]
-        draws = {setting.draw for setting in edits if setting is not None}
-        return any(not self.importance_path(draw).exists() for draw in draws)
+        return any(not self._has_importance(setting) for setting in edits if setting is not None)
+
+    def _has_importance(self, setting: Setting) -> bool:
+        """Tell whether the folder holds all that a setting selects by."""
+        path = self.importance_path(setting.draw)
+        if not path.exists():
+            return False
+        return setting.method not in NEED_ACTIVATIONS or holds_activations(path)
 
     def expect(self, section: str, values: Mapping[str, Any]) -> None:
         """Note what changes results, and refuse to go on where results were made otherwise.

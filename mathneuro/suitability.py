@@ -71,6 +71,16 @@ def check_model(model: "PreTrainedModel", coverage: Coverage) -> Coverage:
     return measurable
 
 
+def trial_tokens(model: "PreTrainedModel") -> Tensor:
+    """Return the tokens of a few short texts, ``[texts, tokens]``.
+
+    They differ, since the embedding of a padding token may be zero, and zero proves nothing.
+    """
+    vocabulary = model.config.get_text_config().vocab_size
+    line = torch.arange(max(LENGTHS), device=model.device).remainder(vocabulary)
+    return torch.stack([line, line.flip(0)])
+
+
 class _Trial(InputNorms):
     """Notes what cannot be measured instead of refusing the model."""
 
@@ -89,10 +99,7 @@ def _faults(model: "PreTrainedModel", coverage: Coverage) -> dict[str, str]:
     """Say what cannot be measured and why, by the name of the parameter."""
     weights, head = coverage.weights, head_weight(model, coverage)
     faults: dict[str, str] = {}
-    # Several ids, since the embedding of a padding token may be zero, and zero proves nothing.
-    vocabulary = model.config.get_text_config().vocab_size
-    line = torch.arange(max(LENGTHS), device=model.device).remainder(vocabulary)
-    ids = torch.stack([line, line.flip(0)])
+    ids = trial_tokens(model)
     mask = torch.zeros_like(ids)
     for row, length in enumerate(LENGTHS):
         mask[row, :length] = 1

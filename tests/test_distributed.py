@@ -25,9 +25,10 @@ def command(name: str, arguments: list[str]) -> subprocess.CompletedProcess[str]
 
 
 def test_two_processes_find_what_one_finds(arguments: list[str], tmp_path: Path) -> None:
-    """But for the rounding of float64 sums, and each file is written once."""
+    """But for the rounding of float64 sums, counts exactly; each file is written once."""
+    counted = [*arguments, "--importance.activations=true"]
     for name, extra in (("one", []), ("two", TWO)):
-        ended = command("predict", [*arguments, *extra, f"--folder={tmp_path / name}"])
+        ended = command("predict", [*counted, *extra, f"--folder={tmp_path / name}"])
         assert ended.returncode == 0, ended.stderr
         assert ended.stdout.count("identify") == 1
         assert not list((tmp_path / name).rglob("*.unfinished"))
@@ -38,6 +39,10 @@ def test_two_processes_find_what_one_finds(arguments: list[str], tmp_path: Path)
     for name, vectors in one.sets.items():
         for weight, vector in vectors.items():
             torch.testing.assert_close(vector, two.sets[name][weight], rtol=1e-14, atol=0)
+    assert one.tokens == two.tokens
+    for name, vectors in one.activations.items():
+        for weight, vector in vectors.items():
+            assert torch.equal(vector, two.activations[name][weight])
 
 
 def test_evaluation_refuses_two_processes(arguments: list[str]) -> None:

@@ -1,12 +1,14 @@
-"""Selection methods: from a weight and its importance to the positions to edit."""
+"""Selection methods: from weights and their importance to the positions to edit."""
 
 from collections.abc import Mapping, Sequence
 
+import torch
 from tqdm import tqdm
 
 from mathneuro.errors import InputError
 from mathneuro.importance import Importance
-from mathneuro.methods.base import Candidates, Method
+from mathneuro.methods.base import Candidates, Choice, Method, ModelMethod, WholeModel
+from mathneuro.methods.lape import lape
 from mathneuro.methods.mathneuro import mathneuro
 from mathneuro.methods.random import random
 from mathneuro.methods.wanda import wanda
@@ -14,24 +16,38 @@ from mathneuro.selection import Selection
 from mathneuro.weights import Weight
 
 METHODS: dict[str, Method] = {"mathneuro": mathneuro, "random": random, "wanda": wanda}
-"""The methods by name; a method of your own is added with ``METHODS["mine"] = function``."""
+"""The methods that look at one weight at a time, by name.
 
-NEED_CALIBRATION = frozenset({"mathneuro", "random"})
+A method of your own is added with ``METHODS["mine"] = function``.
+"""
+
+MODEL_METHODS: dict[str, ModelMethod] = {"lape": lape}
+"""The methods that look at all weights together, by name."""
+
+NEED_CALIBRATION = frozenset({"lape", "mathneuro", "random"})
 """Methods that are not defined without a calibration set."""
+
+NEED_ACTIVATIONS = frozenset({"lape"})
+"""Methods that need to know how often neurons are active."""
 
 IGNORE_CALIBRATION = frozenset({"wanda"})
 """Methods that select the same whatever the calibration sets are."""
 
-NO_DRAWS = frozenset({"mathneuro", "wanda"})
+NO_DRAWS = frozenset({"lape", "mathneuro", "wanda"})
 """Methods that select the same whenever importance is the same."""
 
 __all__ = [
     "IGNORE_CALIBRATION",
     "METHODS",
+    "MODEL_METHODS",
+    "NEED_ACTIVATIONS",
     "NEED_CALIBRATION",
     "NO_DRAWS",
     "Candidates",
+    "Choice",
     "Method",
+    "ModelMethod",
+    "WholeModel",
     "select",
 ]
 
@@ -47,14 +63,16 @@ def select(
     repeat: int = 1,
     progress: bool = False,
 ) -> Selection:
-    """Select parameters of every weight that takes part.
+    """Select parameters of the weights that take part.
 
     Args:
         weights: The weights that take part, by name.
         importance: Importance of their inputs for the math set and the calibration sets.
-        method: Name of one of `METHODS`.
-        proportion: Share of each weight's parameters to choose, from 0 to 1.
-        calibration: Which calibration sets are removed. None: all that were measured.
+        method: Name of one of `METHODS` or `MODEL_METHODS`.
+        proportion: Share of each weight's parameters to choose, from 0 to 1; for lape the share of
+            all neurons.
+        calibration: Which calibration sets are removed; for lape those that math is compared with.
+            None: all that were measured.
         math: Name of the math set.
         seed: Seed of methods that draw.
         repeat: Which of several draws with that seed, from 1.
@@ -64,37 +82,54 @@ def select(
         The selected positions of each weight as it is stored.
 
     Raises:
-        InputError: If the method, a set or the proportion does not exist, or a weight is not
-            finite.
+        InputError: If the method, a set or the proportion does not exist, a weight is not finite,
+            or the method needs activations that were not counted.
     """
     check_method(method, proportion)
-    chosen = calibration_sets(list(importance.sets), method, calibration, math)
-    positions = {}
-    disable = None if progress else True
-    for name, weight in tqdm(weights.items(), "Selecting", disable=disable, delay=2, leave=False):
-        candidates = Candidates(
-            name=name,
-            weight=weight.matrix,
-            math=importance.sets[math][name],
-            calibration=tuple(importance.sets[each][name] for each in chosen),
-            proportion=proportion,
-            seed=seed,
-            repeat=repeat,
-        )
-        # Methods see [out, in] whichever way it is stored, so that ties fall alike.
-        positions[name] = weight.stored_positions(METHODS[method](candidates)).cpu()
+    chosen = tuple(calibration_sets(list(importance.sets), method, calibration, math))
+    model = WholeModel(weights, importance, math, chosen, proportion, seed, repeat)
+    if method in MODEL_METHODS:
+        choice = MODEL_METHODS[method](model)
+    else:
+        choice = _choose_in_each(model, METHODS[method], progress)
+    nothing = torch.empty(0, dtype=torch.int64)
     return Selection(
-        positions=positions,
+        # Methods see [out, in] whichever way it is stored, so that ties fall alike.
+        positions={
+            name: weight.stored_positions(choice.positions.get(name, nothing))
+            for name, weight in weights.items()
+        },
         shapes={name: tuple(weight.stored.shape) for name, weight in weights.items()},
         origin={
             "method": method,
             "proportion": proportion,
             "math": math,
-            "calibration": chosen,
+            "calibration": list(chosen),
             "seed": seed,
             "repeat": repeat,
+            **choice.origin,
         },
     )
+
+
+def _choose_in_each(model: WholeModel, method: Method, progress: bool) -> Choice:
+    """Let a method that looks at one weight at a time choose in each weight."""
+    positions = {}
+    disable = None if progress else True
+    weights = tqdm(model.weights.items(), "Selecting", disable=disable, delay=2, leave=False)
+    sets = model.importance.sets
+    for name, weight in weights:
+        candidates = Candidates(
+            name=name,
+            weight=weight.matrix,
+            math=sets[model.math][name],
+            calibration=tuple(sets[each][name] for each in model.calibration),
+            proportion=model.proportion,
+            seed=model.seed,
+            repeat=model.repeat,
+        )
+        positions[name] = method(candidates).cpu()
+    return Choice(positions)
 
 
 def calibration_sets(
@@ -150,9 +185,10 @@ def check_method(method: str, proportion: float, where: str = "selection") -> No
         InputError: If so.
     """
     plural = "s" if where == "grid" else ""
-    if method not in METHODS:
+    known = METHODS | MODEL_METHODS
+    if method not in known:
         raise InputError(
-            f"{where}.method{plural}: got {method!r}, but it must be one of {', '.join(METHODS)}"
+            f"{where}.method{plural}: got {method!r}, but it must be one of {', '.join(known)}"
         )
     if not 0 <= proportion <= 1:
         raise InputError(

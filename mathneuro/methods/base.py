@@ -1,14 +1,16 @@
 """What a selection method sees and gives."""
 
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from mathneuro.importance import scores
+from mathneuro.importance import Importance, scores
 from mathneuro.selection import number_selected, top_positions
+from mathneuro.weights import Weight
 
 
 @dataclass(frozen=True)
@@ -45,3 +47,44 @@ class Candidates:
 
 Method = Callable[[Candidates], Tensor]
 """A method gives the flat positions to select in ``[out, in]``, int64 in rising order."""
+
+
+@dataclass(frozen=True)
+class WholeModel:
+    """All weights that take part and all that is known about them.
+
+    Attributes:
+        weights: The weights, by name, in the order of the model.
+        importance: What identification found.
+        math: Name of the math set.
+        calibration: Names of the calibration sets.
+        proportion: Share to choose, between 0 and 1.
+        seed: Seed of methods that draw.
+        repeat: Which of several draws with that seed, from 1.
+    """
+
+    weights: Mapping[str, Weight]
+    importance: Importance
+    math: str
+    calibration: tuple[str, ...]
+    proportion: float
+    seed: int
+    repeat: int = 1
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a method selects in a whole model.
+
+    Attributes:
+        positions: The flat positions to select in a weight's ``[out, in]``, int64 in rising order,
+            by the name of the weight. Nothing is selected in weights that are not named.
+        origin: What there is to say of how they were chosen.
+    """
+
+    positions: Mapping[str, Tensor]
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+
+ModelMethod = Callable[[WholeModel], Choice]
+"""A method that looks at all weights together."""
