@@ -3,11 +3,15 @@
 import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from lightning.pytorch import Trainer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from torch.utils.data import DataLoader
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
+from mathneuro.data import TextSet
+from mathneuro.data.batches import Batch
 from mathneuro.data.draws import Draw
 from mathneuro.data.module import TextDataModule
 from mathneuro.data.reading import Text
@@ -96,3 +100,33 @@ def set_up(data: TextDataModule, folder: Path, stages: Sequence[str] = ("predict
     data.trainer = trainer
     for stage in stages:
         data.setup(stage)
+
+
+def make_data(
+    math: str | TextSet,
+    other: str | TextSet | None = None,
+    **fields: Any,
+) -> TextDataModule:
+    """Make data of a math set and, if there is another set, the calibration set ``other``."""
+    calibration = {} if other is None else {"other": as_set(other)}
+    settings = {"num_samples": 40, "held_out": 5, "batch_size": 4} | fields
+    return TextDataModule(as_set(math), calibration, **settings)
+
+
+def as_set(given: str | TextSet) -> TextSet:
+    """Return a set; a text is the path of one."""
+    return TextSet(given) if isinstance(given, str) else given
+
+
+def batches(loader: DataLoader[Batch]) -> list[dict[str, Any]]:
+    """Return the batches of a loader with plain values in place of tensors."""
+    return [
+        {name: value if name == "names" else value.tolist() for name, value in batch.items()}
+        for batch in loader
+    ]
+
+
+def texts_of(data: TextDataModule, name: str = "math") -> tuple[set[str], set[str]]:
+    """Return the texts for identification, and those held out."""
+    drawn = data.drawn[name]
+    return {text.text for text in drawn.texts}, {text.text for text in drawn.held_out}
