@@ -109,7 +109,7 @@ def _change(label: str, change: Comparison | None) -> str:
     """Write a change with its 95 % interval and p-value, as far as they are known."""
     if change is None or change.difference is None:
         return ""
-    sign, pattern = ("x ", "{:.3g}") if is_perplexity(label) else ("", "{:+.3f}")
+    sign, pattern = ("x ", "{:.4g}") if is_perplexity(label) else ("", "{:+.3f}")
     text = sign + pattern.format(change.difference)
     if change.low is not None and change.high is not None:
         text += f" [{pattern.format(change.low)}, {pattern.format(change.high)}]"

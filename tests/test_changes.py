@@ -48,7 +48,7 @@ def test_the_table_shows_intervals_and_p_values() -> None:
     assert rows["sums acc"].startswith("-0.500 [-")
     assert rows["sums acc"].endswith("] p = 0.500")
     assert rows["sums f1"].endswith("] p < 0.001")
-    assert rows["perplexity math"].startswith("x 1.48 [")
+    assert rows["perplexity math"].startswith("x 1.475 [")
 
 
 def test_a_score_that_is_no_number_has_no_change() -> None:
