@@ -232,5 +232,5 @@ def _nothing(model: nn.Module, left_alone: Sequence[LeftAlone]) -> str:
     return (
         f"model: {type(model).__name__} has no weight of a linear layer of its own, but at least "
         "one is needed; choose a model with linear layers"
-        + (f" (its weights are each {missing}, and not covered yet)" if missing else "")
+        + (f" (of its weights this is said: {missing})" if missing else "")
     )

@@ -56,6 +56,11 @@ class ModelSource:
                 f"model.source: the folder {path} does not exist (looked from {Path.cwd()}); give "
                 "a folder with config.json, a GGUF file, or an id on the hub"
             )
+        if (path / "adapter_config.json").is_file():
+            raise InputError(
+                f"model.source: the folder {path} holds an adapter (LoRA, for one), but a whole "
+                "model is needed; merge it into its base model (merge_and_unload) and give that"
+            )
         has_config = (path / "config.json").is_file() or self.gguf_file is not None
         if path.is_dir() and not has_config:
             raise InputError(

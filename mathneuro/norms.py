@@ -16,7 +16,7 @@ from mathneuro.weights import Weight
 
 NOT_ONCE = "its input does not hold every token of every text once"
 TWICE = "it runs more than once in a forward pass"
-NOT_RUN = "it is not run in a forward pass"
+NOT_RUN = "its module is not run in a forward pass"
 
 
 def text_norms(inputs: Tensor, padding: tuple[Tensor, ...] | None = None) -> Tensor:

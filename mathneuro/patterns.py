@@ -44,8 +44,8 @@ def choose(
             reasons[name] = "not among the included"
     if len(reasons) == len(every):
         raise InputError(
-            f"model.include: got {include}, and {list(exclude)} as model.exclude, but no weight "
-            "is left then; include more, or exclude less"
+            f"model.{'exclude' if exclude else 'include'}: got {list(exclude or include or ())}, "
+            "but no weight is left then; include more, or exclude less"
         )
     return reasons
 

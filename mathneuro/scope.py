@@ -4,6 +4,8 @@ from typing import Any
 
 from torch import nn
 
+from mathneuro.decoder import find_decoder
+
 
 class Scope:
     """Tells parts of a model that are not its language model: vision towers, projectors.
@@ -23,7 +25,7 @@ class Scope:
         if not hasattr(model, "get_decoder") or not hasattr(model, "get_output_embeddings"):
             return
         names = {module: name for name, module in model.named_modules()}
-        self._decoder = names.get(pretrained.get_decoder(), "")
+        self._decoder = names.get(find_decoder(pretrained), "")
         self._head = names.get(pretrained.get_output_embeddings())
         self._multimodal = pretrained.config.get_text_config() is not pretrained.config
 

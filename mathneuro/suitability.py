@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from mathneuro.decoder import run_decoder
+from mathneuro.decoder import find_decoder, run_decoder
 from mathneuro.errors import InputError
 from mathneuro.experts import compute_experts
 from mathneuro.layers import Coverage
@@ -31,7 +31,7 @@ def head_weight(model: "PreTrainedModel", coverage: Coverage) -> str | None:
     A tied head does not take part. Some models are their own decoder and run the head with it.
     """
     head: nn.Module = model.get_output_embeddings()
-    decoder: nn.Module = model.get_decoder()
+    decoder = find_decoder(model)
     if any(module is head for module in decoder.modules()):
         return None
     return next((name for name, each in coverage.weights.items() if each.module is head), None)
@@ -48,8 +48,9 @@ def check_model(model: "PreTrainedModel", coverage: Coverage) -> Coverage:
         The coverage without the weights that cannot be measured, each with its reason.
 
     Raises:
-        InputError: If none can be measured, or the model does not run.
+        InputError: If none can be measured, the model does not run, or it changes its own weights.
     """
+    versions = _versions(model)
     try:
         with torch.no_grad():
             reasons = _faults(model, coverage)
@@ -62,6 +63,13 @@ def check_model(model: "PreTrainedModel", coverage: Coverage) -> Coverage:
             f"{lines[0]}), so that it is not known which weights can be measured; this kind of "
             "model is not supported"
         ) from error
+    changed = [name for name, version in _versions(model).items() if versions[name] != version]
+    if changed:
+        raise InputError(
+            f"model: a forward pass of {type(model).__name__} changes its own weights "
+            f"({changed[0]} first), so that an edit could not be undone; this kind of model is not "
+            "supported"
+        )
     measurable = coverage.without(reasons, covered=False)
     if not measurable.weights:
         raise InputError(
@@ -69,6 +77,13 @@ def check_model(model: "PreTrainedModel", coverage: Coverage) -> Coverage:
             f"{next(iter(reasons.values()))}), but at least one is needed; choose another model"
         )
     return measurable
+
+
+def _versions(model: nn.Module) -> dict[str, int]:
+    """Return how often each parameter was changed in place."""
+    return {
+        name: each._version for name, each in model.named_parameters() if not each.is_inference()
+    }
 
 
 def trial_tokens(model: "PreTrainedModel") -> Tensor:
@@ -156,11 +171,11 @@ def _compare(
 def tolerance(weights: dict[str, Weight]) -> float:
     """Return the relative difference that the rounding of the weights' types can explain.
 
-    Rounding moves norms by thousandths, and by hundredths in half precision, where a token may
-    also go to another expert; what is really something else differs by much more.
+    Rounding moves norms by less than a thousandth, and by hundredths in half precision, where a
+    token may also go to another expert.
     """
     types = {weight.parameter.dtype for weight in weights.values()}
-    return 0.05 if types <= {torch.float32, torch.float64} else 0.2
+    return 1e-3 if types <= {torch.float32, torch.float64} else 0.2
 
 
 def differs(one: Tensor, other: Tensor, most: float) -> bool:
@@ -234,7 +249,7 @@ def position_table(model: "PreTrainedModel") -> int | None:
     keep before the first.
     """
     length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    decoder: nn.Module = model.get_decoder()
+    decoder = find_decoder(model)
     for name, module in decoder.named_modules():
         if isinstance(module, nn.Embedding) and ("position" in name or name.endswith("wpe")):
             return length

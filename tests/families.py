@@ -182,7 +182,7 @@ FAMILIES: dict[str, Family] = {
         {
             **CONVOLUTION,
             "a weight of MambaMixer, which is no linear layer": "A_log",
-            "it is not run in a forward pass": "dt_proj.weight",
+            "its module is not run in a forward pass": "dt_proj.weight",
         },
         state_size=4,
         expand=2,
@@ -193,7 +193,7 @@ FAMILIES: dict[str, Family] = {
         {
             **CONVOLUTION,
             "a weight of JambaMambaMixer, which is no linear layer": "A_log",
-            "it is not run in a forward pass": "dt_proj.weight",
+            "its module is not run in a forward pass": "dt_proj.weight",
         },
         attn_layer_period=2,
         attn_layer_offset=1,
@@ -232,5 +232,10 @@ FAMILIES: dict[str, Family] = {
     "Cohere": _family("Cohere", COMMON),
     "OLMo2": _family("Olmo2", COMMON),
     "StableLM": _family("StableLm", COMMON),
+    "ModernBERT decoder": _family(
+        "ModernBertDecoder",
+        {**COMMON, "cls_token_id": 1, "sep_token_id": 1},
+        {"lm_head is outside of the decoder and its head": "lm_head."},
+    ),
 }  # fmt: skip
 """The families that the README tells to be tested, by the name that it gives them."""

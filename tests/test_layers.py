@@ -42,7 +42,7 @@ def test_a_model_without_linear_weights_is_refused() -> None:
     """There would be nothing to do."""
     with pytest.raises(InputError, match=r"no weight of a linear .* linear layers$"):
         find_linear_weights(nn.Sequential(nn.Embedding(2, 2)))
-    with pytest.raises(InputError, match=r"each a weight of Conv1d, which is no linear layer"):
+    with pytest.raises(InputError, match=r"said: a weight of Conv1d, which is no linear layer"):
         find_linear_weights(nn.Sequential(nn.Conv1d(2, 2, 2)))
 
 

@@ -41,7 +41,7 @@ def output_projections(model: PreTrainedModel) -> set[str]:
     for name in find_linear_weights(model).weights:
         parts = name.removesuffix(".weight").split(".")
         last = parts[-2] if parts[-1].isdecimal() else parts[-1]
-        if last in known or (last == "c_proj" and parts[-2] == "mlp"):
+        if last in known or (last in ("c_proj", "Wo") and parts[-2] == "mlp"):
             names.add(name)
     return names
 

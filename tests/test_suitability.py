@@ -138,3 +138,16 @@ def test_a_vision_towers_positions_are_none_of_the_texts() -> None:
     """Only a decoder's own table limits how long texts may be."""
     assert position_table(FAMILIES["Gemma 3, multimodal"].build()) is None
     assert position_table(FAMILIES["OPT"].build()) == 64
+
+
+def test_a_model_that_changes_its_own_weights_is_refused() -> None:
+    """As RWKV rescales its, in its first pass in evaluation mode."""
+    from transformers import RwkvConfig, RwkvForCausalLM
+
+    config = RwkvConfig(
+        vocab_size=29, hidden_size=16, attention_hidden_size=16, intermediate_size=24,
+        num_hidden_layers=2, rescale_every=1, context_length=64,
+    )  # fmt: skip
+    model = RwkvForCausalLM(config).eval()
+    with pytest.raises(InputError, match="a forward pass of RwkvForCausalLM changes its own"):
+        check_model(model, find_linear_weights(model))
