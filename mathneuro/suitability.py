@@ -16,8 +16,14 @@ from mathneuro.weights import Weight
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-LENGTHS = (8, 5)
-"""Tokens of the texts of the trial; unequal, so that the second is padded."""
+LENGTHS = ((8, 5), (37, 23))
+"""Tokens of the two texts of each trial, unequal, so that the second text is padded.
+
+In few tokens a mix-up shows most; more of them show models that fill texts up to blocks.
+"""
+
+DISTINCT = 8
+"""Tokens that the texts are made of: the first, among which no model keeps its pictures."""
 
 MIXED = "what it reads of a text depends on the other texts of a batch"
 OTHER_ROUTER = "it is not simply multiplied with its module's input"
@@ -86,13 +92,13 @@ def _versions(model: nn.Module) -> dict[str, int]:
     }
 
 
-def trial_tokens(model: "PreTrainedModel") -> Tensor:
-    """Return the tokens of a few short texts, ``[texts, tokens]``.
+def trial_tokens(model: "PreTrainedModel", length: int = LENGTHS[0][0]) -> Tensor:
+    """Return the tokens of two texts of a trial, ``[texts, tokens]``.
 
     They differ, since the embedding of a padding token may be zero, and zero proves nothing.
     """
     vocabulary = model.config.get_text_config().vocab_size
-    line = torch.arange(max(LENGTHS), device=model.device).remainder(vocabulary)
+    line = torch.arange(length, device=model.device).remainder(min(vocabulary, DISTINCT))
     return torch.stack([line, line.flip(0)])
 
 
@@ -114,10 +120,35 @@ def _faults(model: "PreTrainedModel", coverage: Coverage) -> dict[str, str]:
     """Say what cannot be measured and why, by the name of the parameter."""
     weights, head = coverage.weights, head_weight(model, coverage)
     faults: dict[str, str] = {}
-    ids = trial_tokens(model)
+    most = position_table(model) or max(map(max, LENGTHS))
+    trials = [(min(longer, most), min(shorter, max(1, most - 1))) for longer, shorter in LENGTHS]
+    for lengths in trials:
+        _measure(model, weights, head, lengths, faults)
+    ids, mask = _padded(model, trials[0])
+    _check_routers_and_experts(model, weights, ids, mask, faults)
+    if head is not None and not _reads_output(model, ids, mask):
+        faults.setdefault(head, OTHER_HEAD)
+    return faults
+
+
+def _padded(model: "PreTrainedModel", lengths: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Return two texts of a trial, the second padded, and where they are: ``[texts, tokens]``."""
+    ids = trial_tokens(model, max(lengths))
     mask = torch.zeros_like(ids)
-    for row, length in enumerate(LENGTHS):
+    for row, length in enumerate(lengths):
         mask[row, :length] = 1
+    return ids, mask
+
+
+def _measure(
+    model: "PreTrainedModel",
+    weights: dict[str, Weight],
+    head: str | None,
+    lengths: tuple[int, int],
+    faults: dict[str, str],
+) -> None:
+    """Measure two texts together and each alone, and compare."""
+    ids, mask = _padded(model, lengths)
 
     def measure(ids: Tensor, mask: Tensor, draws: int | None) -> dict[str, Tensor]:
         norms, counts = _Trial(weights, draws, faults), torch.eye(len(ids), dtype=torch.int64)
@@ -128,16 +159,12 @@ def _faults(model: "PreTrainedModel", coverage: Coverage) -> dict[str, str]:
                 norms.observe(head, output)
         return norms.measured()
 
-    together = measure(ids, mask, len(LENGTHS))
+    together = measure(ids, mask, len(lengths))
     alone = [
         measure(ids[row : row + 1, :length], mask[row : row + 1, :length], None)
-        for row, length in enumerate(LENGTHS)
+        for row, length in enumerate(lengths)
     ]
     _compare(weights, together, alone, faults)
-    _check_routers_and_experts(model, weights, ids, mask, faults)
-    if head is not None and not _reads_output(model, ids, mask):
-        faults.setdefault(head, OTHER_HEAD)
-    return faults
 
 
 def _compare(

@@ -46,8 +46,10 @@ class Stop(Callback):
             raise RuntimeError("stop")
 
 
-TRIAL = [tuple(range(8)), (7, 6, 5, 4, 3)] * 2
-"""The texts of the trial pass: together, then each alone."""
+SHORT = [tuple(range(8)), (7, 6, 5, 4, 3)]
+LONG = [tuple((tuple(range(8)) * 5)[:37]), tuple((tuple(range(8)) * 5)[:37][::-1][:23])]
+TRIAL = SHORT * 2 + LONG * 2
+"""The texts of the trial passes: together, then each alone."""
 
 
 def parts(
