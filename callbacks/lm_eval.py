@@ -10,10 +10,11 @@ from typing_extensions import override
 from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
 from mathneuro.data.tokens import check_chat_template
-from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks, tasks_fingerprint
+from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
 from mathneuro.files import write_json_lines
 from mathneuro.scores import Scores
 from mathneuro.study import Study
+from mathneuro.task_fingerprints import tasks_fingerprint
 
 if TYPE_CHECKING:
     from mathneuro.live_model import LiveModel

@@ -1,8 +1,5 @@
 """When something of a sweep is told on the terminal: as each setting ends."""
 
-import math
-from typing import Any
-
 from lightning.pytorch import LightningModule, Trainer
 from typing_extensions import override
 
@@ -10,7 +7,7 @@ from callbacks.intervene import Intervene
 from callbacks.run import Run, running
 from callbacks.select_parameters import SelectParameters
 from callbacks.setting import SettingCallback
-from mathneuro.scores import Score, Scores
+from mathneuro.scores import Scores
 from mathneuro.study import InFlight, Study
 from mathneuro.table import written
 from mathneuro.terminal import counted, tell
@@ -54,12 +51,15 @@ class PrintSweep(SettingCallback):
     @override
     def on_setting_end(self, run: Run, study: Study, flight: InFlight) -> None:
         """Tell the scores of the setting that just ended."""
-        if flight.record is None or not run.is_first:
+        if flight.scores is None or not run.is_first:
             return
+        # Perplexities would make the line long; without tasks they are all there is.
+        rows = Scores(tasks=flight.scores.tasks).rows() or flight.scores.rows()
+        shown = ", ".join(f"{label} {written(label, score)}" for label, score in rows.items())
         position = f"{study.names.index(flight.name) + 1}/{len(study.names)}"
         same = f" (as {flight.known['name']})" if flight.known is not None else ""
-        tell(position, f"{flight.name}{same}: {', '.join(_scores(flight.record['scores']))}")
-        for note in flight.record["scores"]["notes"]:
+        tell(position, f"{flight.name}{same}: {shown}")
+        for note in flight.scores.notes:
             tell("note", note)
 
 
@@ -78,23 +78,3 @@ def _unused(trainer: Trainer) -> dict[str, list[str]]:
             if names:
                 unused[section] = names
     return unused
-
-
-def _scores(record: dict[str, Any]) -> list[str]:
-    """Write the score of every task, or every perplexity if there are no tasks."""
-    rows = Scores(tasks=_parsed(record["tasks"])).rows()
-    if not rows:
-        rows = Scores(perplexity=_parsed({"": record["perplexity"]})[""]).rows()
-    return [f"{label} {written(label, score)}" for label, score in rows.items()]
-
-
-def _parsed(tasks: dict[str, dict[str, Any]]) -> dict[str, dict[str, Score]]:
-    return {
-        task: {label: _score(**score) for label, score in scores.items()}
-        for task, scores in tasks.items()
-    }
-
-
-def _score(value: float | None, standard_error: float | None, count: int) -> Score:
-    """Make a score; JSON has no NaN, and null in its place."""
-    return Score(math.nan if value is None else value, standard_error, count)

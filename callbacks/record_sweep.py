@@ -14,7 +14,8 @@ from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
 from mathneuro.data.draws import DrawKey
 from mathneuro.errors import InputError
-from mathneuro.finished import FORMAT
+from mathneuro.fields import Fields
+from mathneuro.finished import FORMAT, as_result
 from mathneuro.importance import Identification, Importance, holds_activations
 from mathneuro.results import library_versions, selection_record
 from mathneuro.scores import Scores
@@ -71,15 +72,16 @@ class RecordSweep(SettingCallback):
         """Write the result of a setting, whole."""
         from mathneuro.report import write_setting_board
 
-        record = _known(flight) if flight.known is not None else _measured(run, flight)
+        record = _measured(run, flight) if flight.known is None else _known(flight, flight.known)
         record |= {"name": flight.name, "run": _circumstances(run, flight)}
         study.write(record)
-        flight.record = record
-        study.check_scores(_labels(record["scores"]), tasks_only=False)
         write_setting_board(study.folder, record)
-        scores = run.module.scores.pop(flight.name, Scores()).rows()
+        run.module.scores.pop(flight.name, None)
+        flight.scores = as_result(Fields(study.path(flight.name), record)).scores
+        rows = flight.scores.rows()
+        study.check_scores(rows, tasks_only=False)
         for logger in run.module.loggers:
-            values = {label: score.value for label, score in scores.items()}
+            values = {label: score.value for label, score in rows.items()}
             logger.log_metrics(values, step=study.names.index(flight.name))
 
     def _load(self, run: Run, study: Study) -> None:
@@ -115,9 +117,8 @@ def _check_texts(loaded: Importance, drawn: dict[str, dict[str, Any]]) -> None:
                 raise InputError(f"{key} of {name}: got {before}, but it is {each[key]} now")
 
 
-def _known(flight: InFlight) -> dict[str, Any]:
+def _known(flight: InFlight, known: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a setting that changes the model in the same way."""
-    known = flight.known or {}
     scores = {key: value for key, value in known["scores"].items() if key != "evaluation"}
     return {
         **known,
@@ -159,9 +160,3 @@ def _circumstances(run: Run, flight: InFlight) -> dict[str, Any]:
         "host": platform.node(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _labels(scores: dict[str, Any]) -> list[str]:
-    """Return the label of every score."""
-    tasks = [f"{task} {metric}" for task, metrics in scores["tasks"].items() for metric in metrics]
-    return tasks + [f"perplexity {name}" for name in scores["perplexity"]]

@@ -1,8 +1,13 @@
-"""Running a model's decoder without its head."""
+"""Running a model's decoder without its head, and trying out what a model does."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor, nn
+
+from mathneuro.errors import InputError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -18,6 +23,33 @@ def find_decoder(model: "PreTrainedModel") -> nn.Module:
         base: nn.Module = model.base_model
         return base
     return decoder
+
+
+@contextmanager
+def trial(model: nn.Module, part: str, consequence: str) -> Iterator[None]:
+    """Run parts of a model in this block to find out what they do, without gradients.
+
+    A model is a program of somebody else's, and can raise anything.
+
+    Args:
+        model: The model.
+        part: What is tried, for the message; empty: the model.
+        consequence: What a failure means, for the message.
+
+    Raises:
+        InputError: If something of the model fails.
+    """
+    try:
+        with torch.no_grad():
+            yield
+    except InputError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        raise InputError(
+            f"model: a trial pass of {part}{type(model).__name__} failed ({type(error).__name__}: "
+            f"{lines[0]}), so that {consequence}"
+        ) from error
 
 
 def run_decoder(model: "PreTrainedModel", input_ids: Tensor, attention_mask: Tensor) -> Tensor:

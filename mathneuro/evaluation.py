@@ -1,9 +1,7 @@
 """EleutherAI's lm-eval on a model that is in memory, left as it was found."""
 
 import difflib
-import hashlib
 import io
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
@@ -22,10 +20,6 @@ from mathneuro.scores import Score, finite
 
 if TYPE_CHECKING:
     from mathneuro.live_model import LiveModel
-
-
-WHEREABOUTS = ("dataset_path", "dataset_kwargs", "config_source")
-"""Where the files of a task lie, which does not matter for what it asks."""
 
 
 @dataclass(frozen=True)
@@ -223,33 +217,6 @@ def _compiled_once() -> Iterator[None]:
         yield
     finally:
         del env.from_string
-
-
-def tasks_fingerprint(tasks: dict[str, Any], settings: EvaluationSettings) -> dict[str, str]:
-    """Hash what each task asks and how, wherever its files lie.
-
-    Args:
-        tasks: What `load_tasks` built.
-        settings: How many of the questions are asked.
-
-    Returns:
-        A SHA-256 by name of the task, of its configuration, its version and its questions.
-    """
-    fingerprints = {}
-    for name, task in tasks["tasks"].items():
-        config = task.dump_config()
-        for part in (config, config.get("metadata") or {}):
-            for key in WHEREABOUTS:
-                part.pop(key, None)
-        questions = [doc for _, doc in task.doc_iterator(limit=settings.limit)]
-        text = json.dumps([config, task.VERSION, questions], sort_keys=True, default=_stable)
-        fingerprints[name] = hashlib.sha256(text.encode()).hexdigest()
-    return fingerprints
-
-
-def _stable(value: Any) -> str:  # noqa: ANN401
-    """Write what JSON does not know without its address in memory."""
-    return str(getattr(value, "__qualname__", type(value).__name__))
 
 
 def _fewshot_notes(tasks: dict[str, Any], settings: EvaluationSettings) -> list[str]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +18,6 @@ BEFORE = "before"
 
 PROPORTIONS = (0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15)
 """The proportions of the paper."""
-
 
 LONGEST_SETS = 80
 """Characters of the names of calibration sets that stand in a setting's name."""
@@ -66,11 +65,6 @@ class Setting:
     def record(self) -> dict[str, Any]:
         """Return its fields as JSON can hold them."""
         return {**asdict(self), "calibration": list(self.calibration)}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Setting":
-        """Make a setting of what `record` returned."""
-        return cls(**{**record, "calibration": tuple(record["calibration"])})
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from mathneuro.activation_functions import experts_activation
+from mathneuro.decoder import run_decoder, trial
 from mathneuro.errors import InputError
 from mathneuro.experts import expert_matrices, is_experts
 from mathneuro.layers import Coverage
@@ -114,18 +115,9 @@ def find_neurons(
         >>> {name: neurons.count for name, neurons in found.neurons.items()}
         {'2.weight': 8}
     """
-    try:
-        with torch.no_grad():
-            mlps = find_mlps(model, partial(_trial, model) if run is None else run)
-    except InputError:
-        raise
-    except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        raise InputError(
-            f"model: a trial pass of the MLPs of {type(model).__name__} failed "
-            f"({type(error).__name__}: {lines[0]}), so that its neurons are not known; use another "
-            "selection.method than lape"
-        ) from error
+    consequence = "its neurons are not known; use another selection.method than lape"
+    with trial(model, "the MLPs of ", consequence):
+        mlps = find_mlps(model, partial(_trial, model) if run is None else run)
     found, left_out = _of_mlps(mlps, coverage)
     more, more_left_out = _of_experts(model, coverage)
     found, left_out = found | more, [*left_out, *more_left_out]
@@ -141,7 +133,6 @@ def find_neurons(
 
 def _trial(model: nn.Module) -> None:
     causal: Any = model
-    from mathneuro.decoder import run_decoder
     from mathneuro.suitability import trial_tokens
 
     ids = trial_tokens(causal)

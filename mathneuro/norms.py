@@ -108,7 +108,6 @@ class InputNorms:
         self._batch: _Batch | None = None
         self.texts = torch.zeros(self._leading, dtype=torch.int64)
         self.forwarded = 0
-        self.tokens = 0
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -154,7 +153,6 @@ class InputNorms:
             self._batch = None
         self.texts += len(names) if counts is None else counts.sum(dim=-1).cpu()
         self.forwarded += len(names)
-        self.tokens += int(attention_mask.sum())
 
     def observe(self, name: str, inputs: Tensor) -> None:
         """Record a tensor as the input of a module, or of one that is not itself run.

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,9 @@ from mathneuro.finished import read_result
 from mathneuro.grid import BEFORE, Grid, Setting
 from mathneuro.importance import holds_activations
 from mathneuro.methods import NEED_ACTIVATIONS
+from mathneuro.scores import Scores
 from mathneuro.selection import Selection
+from mathneuro.shard import Shard
 
 FORMAT = "mathneuro-sweep-1"
 
@@ -27,43 +28,6 @@ WHEREABOUTS = frozenset(f"model.{key}" for key in ("source", "revision", "gguf_f
 
 LONGEST_VALUE = 40
 """Characters of a value that a sentence shows."""
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Which part of the settings this process runs.
-
-    Example:
-        >>> Shard.parse("2/3").part(list("abcdef"))
-        ['c', 'd']
-    """
-
-    index: int
-    count: int
-
-    @classmethod
-    def parse(cls, text: str) -> "Shard":
-        """Read ``i/n``.
-
-        Raises:
-            InputError: If it is something else.
-        """
-        found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
-        shard = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
-        if not 1 <= shard.index <= shard.count:
-            raise InputError(
-                f"shard: got {text!r}, but it must be i/n with i from 1 to n; write --shard 2/8 "
-                "for the second of eight"
-            )
-        return shard
-
-    def part(self, names: list[str]) -> list[str]:
-        """Return this shard's share of a list: neighbours, as they share selections."""
-        return [
-            name
-            for position, name in enumerate(names)
-            if position * self.count // len(names) == self.index - 1
-        ]
 
 
 @dataclass
@@ -75,7 +39,7 @@ class InFlight:
         setting: The setting. None: the model without any edit.
         selection: What it selects. None: the model without any edit.
         known: The record of a setting with the same selection and factor, if there is one.
-        record: Its result, once it is there.
+        scores: What was measured, once it is there.
         start: When it began, on `time.perf_counter`'s clock.
     """
 
@@ -83,7 +47,7 @@ class InFlight:
     setting: Setting | None
     selection: Selection | None = None
     known: dict[str, Any] | None = None
-    record: dict[str, Any] | None = None
+    scores: Scores | None = None
     start: float = field(default_factory=time.perf_counter)
 
 

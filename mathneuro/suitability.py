@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from mathneuro.decoder import find_decoder, run_decoder
+from mathneuro.decoder import find_decoder, run_decoder, trial
 from mathneuro.errors import InputError
 from mathneuro.experts import compute_experts
 from mathneuro.layers import Coverage
@@ -44,7 +44,7 @@ def head_weight(model: "PreTrainedModel", coverage: Coverage) -> str | None:
 
 
 def check_model(model: "PreTrainedModel", coverage: Coverage) -> Coverage:
-    """Find out, with two texts of a few tokens, what can be measured.
+    """Find out, with pairs of short texts, what can be measured.
 
     Args:
         model: The model.
@@ -57,18 +57,9 @@ def check_model(model: "PreTrainedModel", coverage: Coverage) -> Coverage:
         InputError: If none can be measured, the model does not run, or it changes its own weights.
     """
     versions = _versions(model)
-    try:
-        with torch.no_grad():
-            reasons = _faults(model, coverage)
-    except InputError:
-        raise
-    except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        raise InputError(
-            f"model: a trial pass of {type(model).__name__} failed ({type(error).__name__}: "
-            f"{lines[0]}), so that it is not known which weights can be measured; this kind of "
-            "model is not supported"
-        ) from error
+    consequence = "it is not known which weights can be measured; this kind is not supported"
+    with trial(model, "", consequence):
+        reasons = _faults(model, coverage)
     changed = [name for name, version in _versions(model).items() if versions[name] != version]
     if changed:
         raise InputError(

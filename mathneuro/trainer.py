@@ -10,7 +10,8 @@ from mathneuro.edit import Edit
 from mathneuro.errors import InputError
 from mathneuro.grid import Grid
 from mathneuro.plan import plan_lines
-from mathneuro.study import Shard, Study
+from mathneuro.shard import Shard
+from mathneuro.study import Study
 from mathneuro.terminal import counted, say, tell
 
 if TYPE_CHECKING:

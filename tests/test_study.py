@@ -11,7 +11,8 @@ from mathneuro.files import write_json
 from mathneuro.finished import FORMAT
 from mathneuro.grid import Grid
 from mathneuro.selection import Selection
-from mathneuro.study import Shard, Study
+from mathneuro.shard import Shard
+from mathneuro.study import Study
 
 
 def make_study(folder: Path, shard: str = "1/1", **changes: Any) -> Study:
