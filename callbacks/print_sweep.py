@@ -51,7 +51,7 @@ class PrintSweep(SettingCallback):
     @override
     def on_setting_end(self, run: Run, study: Study, flight: InFlight) -> None:
         """Tell the scores of the setting that just ended."""
-        if flight.scores is None or not run.is_first:
+        if flight.scores is None or not run.writes:
             return
         # Perplexities would make the line long; without tasks they are all there is.
         rows = Scores(tasks=flight.scores.tasks).rows() or flight.scores.rows()

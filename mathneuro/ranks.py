@@ -125,16 +125,23 @@ class Ranks:
             self.meet()
         return result
 
-    def agree(self, what: str, value: Any) -> None:  # noqa: ANN401
+    def agree(self, what: str, value: Callable[[], object]) -> None:
         """Refuse to go on if something is not the same in all processes; all have to call it.
 
+        Args:
+            what: What it is, for the message.
+            value: Finds it; not called where there is only one process.
+
         Raises:
-            InputError: If it is not.
+            InputError: If it is not the same.
         """
-        for rank, other in enumerate(self.gather(value)):
-            if other != value:
+        if self.count == 1:
+            return
+        mine = value()
+        for rank, other in enumerate(self.gather(mine)):
+            if other != mine:
                 raise InputError(
-                    f"trainer: {what} of process {self.rank} is {value}, but that of process "
+                    f"trainer: {what} of process {self.rank} is {mine}, but that of process "
                     f"{rank} is {other}, and they must be the same; give every machine the same "
                     "files and the same library versions"
                 )
