@@ -60,7 +60,7 @@ class PrintSweep(SettingCallback):
         same = f" (as {flight.known['name']})" if flight.known is not None else ""
         tell(position, f"{flight.name}{same}: {shown}")
         for note in flight.scores.notes:
-            tell("note", note)
+            tell("note", f"{flight.name}: {note}")
 
 
 def _unused(trainer: Trainer) -> dict[str, list[str]]:

@@ -208,6 +208,16 @@ class CausalLanguageModel(LightningModule):
         """Refuse texts that the model has no positions for."""
         self._check_lengths()
 
+    @override
+    def on_validation_end(self) -> None:
+        """Wait for the other processes: what Lightning does next does not wait long."""
+        self.ranks.meet()
+
+    @override
+    def on_predict_end(self) -> None:
+        """Wait for the other processes."""
+        self.ranks.meet()
+
     def _check_lengths(self) -> None:
         data = getattr(self.trainer, "datamodule", None)
         table = position_table(self.model)
@@ -288,10 +298,12 @@ class CausalLanguageModel(LightningModule):
             # The group that waits without a limit knows the CPU alone.
             found = metric.cpu().compute()
             value, error = float(found["perplexity"]), float(found["standard_error"])
-            scores.perplexity[name] = Score(value, finite(error), len(found["losses"]))
+            # torchmetrics gives a list of one number as the number.
+            losses, tokens = found["losses"].reshape(-1), found["tokens"].reshape(-1)
+            scores.perplexity[name] = Score(value, finite(error), len(losses))
             scores.outcomes[f"perplexity {name}"] = {
-                "losses": found["losses"].tolist(),
-                "tokens": found["tokens"].long().tolist(),
+                "losses": losses.tolist(),
+                "tokens": tokens.long().tolist(),
             }
             if finite(value) is None:
                 scores.notes.append(f"the perplexity of {name} is no number: the model overflows")
