@@ -24,7 +24,7 @@ TOKENS = "tokens"
 """What a file states of tokens under."""
 
 
-def scores(weight: Tensor, input_importance: Tensor) -> Tensor:
+def scores(weight: Tensor, input_importance: Tensor, out: Tensor | None = None) -> Tensor:
     """Score of every parameter of a linear layer.
 
     ``score_ij(D) = |W_ij| * a_j(D)`` with ``a_j(D) = sum_s ||X_s[:, j]||_2`` (METHOD.md,
@@ -33,6 +33,7 @@ def scores(weight: Tensor, input_importance: Tensor) -> Tensor:
     Args:
         weight: Weight of shape ``[out, in]``.
         input_importance: ``a``, of shape ``[in]``, float64.
+        out: Where they go: float64 of shape ``[out, in]``. None: a new tensor.
 
     Returns:
         Scores of shape ``[out, in]``, float64.
@@ -41,7 +42,9 @@ def scores(weight: Tensor, input_importance: Tensor) -> Tensor:
         >>> scores(torch.tensor([[1.0, -2.0]]), torch.tensor([3.0, 0.5], dtype=torch.float64))
         tensor([[3., 1.]], dtype=torch.float64)
     """
-    return weight.detach().abs().to(torch.float64) * input_importance.to(weight.device)
+    if out is None:
+        out = torch.empty(weight.shape, dtype=torch.float64, device=weight.device)
+    return out.copy_(weight.detach()).abs_().mul_(input_importance.to(weight.device))
 
 
 @dataclass(frozen=True)

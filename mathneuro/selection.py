@@ -1,14 +1,11 @@
-"""Exact selection of the parameters with the highest scores, weight by weight."""
+"""A selection of parameters, weight by weight."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
-
-from mathneuro.errors import InputError
 
 
 def number_selected(parameters: int, proportion: float) -> int:
@@ -19,53 +16,6 @@ def number_selected(parameters: int, proportion: float) -> int:
         1
     """
     return int(parameters * proportion)
-
-
-def top_positions(scores: Tensor, counts: Sequence[int]) -> list[Tensor]:
-    """Find the positions of the highest scores, for several counts at once.
-
-    Exactly ``count`` positions each; of equal scores the lower position wins.
-
-    Args:
-        scores: Scores of one weight, of any shape.
-        counts: How many to select; 0 selects nothing.
-
-    Returns:
-        For each count the flat positions, int64, in rising order.
-
-    Raises:
-        InputError: If a score is NaN or Inf.
-
-    Example:
-        >>> top_positions(torch.tensor([[1.0, 3.0], [3.0, 2.0]]), [0, 1, 3])
-        [tensor([], dtype=torch.int64), tensor([1]), tensor([1, 2, 3])]
-    """
-    flat = scores.flatten()
-    if not bool(torch.isfinite(flat).all()):
-        raise InputError(
-            "scores: a weight or its importance holds NaN or Inf, but every score must be finite; "
-            "check the model's weights"
-        )
-    most = max(counts, default=0)
-    if most == 0:
-        return [torch.empty(0, dtype=torch.int64, device=flat.device) for _ in counts]
-    threshold = flat.kthvalue(flat.numel() - most + 1).values
-    # All scores that tie with the threshold are candidates; the stable sort keeps equal ones in
-    # the order of their positions, so that the cut below drops the higher positions.
-    candidates = (flat >= threshold).nonzero().flatten()
-    order = flat[candidates].sort(descending=True, stable=True).indices
-    ranked = candidates[order]
-    return [ranked[:count].sort().values for count in counts]
-
-
-def difference(positions: Tensor, removed: Tensor) -> Tensor:
-    """Return the positions that are not among the removed ones, in rising order.
-
-    Example:
-        >>> difference(torch.tensor([1, 4, 6]), torch.tensor([4, 5]))
-        tensor([1, 6])
-    """
-    return positions[~torch.isin(positions, removed, assume_unique=True)]
 
 
 @dataclass

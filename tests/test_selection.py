@@ -1,44 +1,18 @@
-"""Exact selection against a naive sort."""
+"""Methods against naive ones."""
+
+from dataclasses import replace
 
 import pytest
 import torch
 
+from mathneuro import cutoffs as cutoffs_module
+from mathneuro.cutoffs import Cutoffs
 from mathneuro.errors import InputError
 from mathneuro.importance import Importance
 from mathneuro.layers import find_linear_weights
-from mathneuro.methods import METHODS, select
-from mathneuro.selection import difference, top_positions
+from mathneuro.methods import METHODS, Candidates, select
 from mathneuro.weights import Weight
 from tests import naive
-
-
-@pytest.mark.parametrize("kinds", [2, 5, 1000])
-def test_top_positions_equal_a_naive_sort(kinds: int) -> None:
-    """With many ties, some, and none; for all counts at once."""
-    scores = torch.randint(0, kinds, (9, 13)).double()
-    counts = [0, 1, 7, 58, 116, 117]
-    for count, positions in zip(counts, top_positions(scores, counts), strict=True):
-        assert len(positions) == count
-        assert positions.tolist() == sorted(naive.top(scores, count))
-
-
-def test_scores_of_zero_select_the_lowest_positions() -> None:
-    """All tie, so the rule for ties decides alone."""
-    assert top_positions(torch.zeros(3, 4), [5])[0].tolist() == [0, 1, 2, 3, 4]
-
-
-def test_difference_equals_set_difference() -> None:
-    """For random positions."""
-    first = torch.randperm(50)[:20].sort().values
-    second = torch.randperm(50)[:20].sort().values
-    expected = sorted(set(first.tolist()) - set(second.tolist()))
-    assert difference(first, second).tolist() == expected
-
-
-def test_scores_that_are_not_finite_are_refused() -> None:
-    """NaN would win every comparison."""
-    with pytest.raises(InputError, match="NaN or Inf"):
-        top_positions(torch.tensor([1.0, float("nan")]), [1])
 
 
 def linear_importance(*names: str) -> tuple[dict[str, Weight], Importance]:
@@ -102,6 +76,51 @@ def test_a_method_of_ones_own_can_be_added(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(METHODS, "first", lambda candidates: torch.tensor([0]))
     weights, importance = linear_importance("math")
     assert select(weights, importance, "first", 0.1, calibration=[]).count == 1
+
+
+def test_a_method_of_ones_own_can_rank_by_any_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as differences of importance, some of them negative, at a proportion of its own."""
+
+    def contrast(candidates: Candidates) -> torch.Tensor:
+        more = replace(candidates, proportion=2 * candidates.proportion)
+        return more.top(candidates.math - candidates.calibration[0])
+
+    monkeypatch.setitem(METHODS, "contrast", contrast)
+    weights, importance = linear_importance("math", "language")
+    vector = importance.sets["math"]["0.weight"] - importance.sets["language"]["0.weight"]
+    assert bool((vector < 0).any())
+    expected = naive.top(weights["0.weight"].matrix.double().abs() * vector, 2 * 23)
+    kept = Cutoffs([0.1])
+    for _ in range(2):
+        selection = select(weights, importance, "contrast", 0.3, cutoffs=kept)
+        assert selection.positions["0.weight"].tolist() == sorted(expected)
+
+
+def test_kept_cutoffs_change_nothing_and_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever method, proportion and importance they are asked for, in whatever order."""
+    calls = []
+    find_cutoffs = cutoffs_module.find_cutoffs
+
+    def counted(*arguments: object) -> object:
+        calls.append(arguments)
+        return find_cutoffs(*arguments)  # type: ignore[arg-type]
+
+    weights, first = linear_importance("math", "race", "mmlu")
+    second = linear_importance("math", "race", "mmlu")[1]
+    settings = [
+        (importance, method, proportion, calibration)
+        for method in ("wanda", "mathneuro", "random")
+        for importance in (first, second)
+        for calibration in (["race"], ["mmlu"], ["race", "mmlu"])
+        for proportion in (0.3, 0.0, 0.02, 0.1)
+    ]
+    alone = [select(weights, *setting) for setting in settings]
+    monkeypatch.setattr(cutoffs_module, "find_cutoffs", counted)
+    kept = Cutoffs([0.02, 0.1, 0.3, 0.0])
+    together = [select(weights, *setting, cutoffs=kept) for setting in settings]
+    assert [each.sha256() for each in together] == [each.sha256() for each in alone]
+    assert len({each.sha256() for each in alone}) > 20
+    assert len(calls) == 6
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,16 @@
 """What a selection method sees and gives."""
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from mathneuro.importance import Importance, scores
-from mathneuro.selection import number_selected, top_positions
+from mathneuro.cutoffs import Cutoffs
+from mathneuro.importance import Importance
+from mathneuro.top import find_top
 from mathneuro.weights import Weight
 
 
@@ -25,6 +26,7 @@ class Candidates:
         proportion: Share of the weight's parameters to choose, between 0 and 1.
         seed: Seed of methods that draw.
         repeat: Which of several draws with that seed, from 1.
+        cutoffs: Where cutoffs that are needed once more are kept.
     """
 
     name: str
@@ -34,11 +36,28 @@ class Candidates:
     proportion: float
     seed: int
     repeat: int = 1
+    cutoffs: Cutoffs = field(default_factory=Cutoffs)
 
-    def top(self, input_importance: Tensor) -> Tensor:
-        """Return the flat positions of the highest scores for one set of texts."""
-        count = number_selected(self.weight.numel(), self.proportion)
-        return top_positions(scores(self.weight, input_importance), [count])[0]
+    def top(self, input_importance: Tensor, without: Sequence[Tensor] = ()) -> Tensor:
+        """Find the parameters with the highest scores for one set of texts.
+
+        As many as the proportion says, rounded down; of equal scores the lower position wins.
+
+        Args:
+            input_importance: Importance of the weight's inputs for that set, ``[in]``, float64.
+            without: The same for other sets; what is in the top for one of them is left out.
+
+        Returns:
+            Their flat positions, int64 in rising order.
+
+        Raises:
+            InputError: If a score is NaN or Inf.
+        """
+        inside, *outside = (
+            (each, self.cutoffs.get(self.name, self.weight, each, self.proportion))
+            for each in (input_importance, *without)
+        )
+        return find_top(self.weight, inside, outside)
 
     def generator(self) -> np.random.Generator:
         """Return a source of random numbers of this weight's own, whatever the order of weights."""

@@ -3,7 +3,6 @@
 from torch import Tensor
 
 from mathneuro.methods.base import Candidates
-from mathneuro.selection import difference
 
 
 def mathneuro(candidates: Candidates) -> Tensor:
@@ -11,7 +10,4 @@ def mathneuro(candidates: Candidates) -> Tensor:
 
     With several calibration sets a parameter that is in the top k of any of them is removed.
     """
-    positions = candidates.top(candidates.math)
-    for calibration in candidates.calibration:
-        positions = difference(positions, candidates.top(calibration))
-    return positions
+    return candidates.top(candidates.math, without=candidates.calibration)

@@ -1,0 +1,28 @@
+"""Large matrices in blocks of rows, so that what is computed of one stays in a core's cache."""
+
+from collections.abc import Iterator
+
+from torch import Tensor
+
+BLOCK = 2**16
+"""About how many numbers a block has."""
+
+
+def row_blocks(matrix: Tensor) -> Iterator[slice]:
+    """Divide the rows of a matrix into blocks.
+
+    Args:
+        matrix: Of shape ``[rows, columns]``.
+
+    Yields:
+        The rows of each block, in their order.
+
+    Example:
+        >>> import torch
+        >>> list(row_blocks(torch.empty(5, 2**15)))
+        [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    rows, columns = matrix.shape
+    step = max(1, BLOCK // max(1, columns))
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
