@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
+from mathneuro.cutoffs import Cutoffs
 from mathneuro.errors import InputError
 from mathneuro.grid import Setting
 from mathneuro.methods import NEED_ACTIVATIONS, calibration_sets, check_method, select
@@ -44,6 +45,7 @@ class SelectParameters(SettingCallback):
         self.calibration = calibration
         self.seed = seed
         self._last: tuple[Setting, Selection] | None = None
+        self._cutoffs = Cutoffs()
 
     @override
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
@@ -51,6 +53,7 @@ class SelectParameters(SettingCallback):
         run = running(trainer, pl_module)
         if run.module.study is not None:
             run.module.study.expect("selection", {"seed": self.seed})
+            self._cutoffs = Cutoffs(run.module.study.grid.proportions)
             run.module.needs_activations |= run.module.study.needs_activations
             return
         run.module.needs_activations |= run.command == "operate" and self.method in NEED_ACTIVATIONS
@@ -92,6 +95,7 @@ class SelectParameters(SettingCallback):
                 seed=self.seed,
                 repeat=setting.repeat,
                 progress=run.is_first,
+                cutoffs=self._cutoffs,
             )
             self._last = same, selection
         return self._last[1]

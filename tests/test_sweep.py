@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
+from mathneuro import cutoffs
 from mathneuro.edit import Edit
 from tests.commands import run
 
@@ -44,6 +46,26 @@ def written(folder: Path) -> dict[Path, float]:
     """Return every file of results and when it was written."""
     paths = [*folder.glob("settings/*"), *folder.glob("importance/*")]
     return {path: path.stat().st_mtime_ns for path in paths}
+
+
+def test_every_cutoff_is_found_once(
+    sweep: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For all proportions together, by whichever setting needs it first."""
+    find_cutoffs = cutoffs.find_cutoffs
+    calls = []
+
+    def noted(weight: Tensor, vector: Tensor, counts: set[int]) -> dict[int, cutoffs.Cutoff]:
+        calls.append((weight.data_ptr(), vector.numpy().tobytes()))
+        assert {int(weight.numel() * each) for each in (0.1, 0.3)} == counts
+        return find_cutoffs(weight, vector, counts)
+
+    monkeypatch.setattr(cutoffs, "find_cutoffs", noted)
+    more = ["--grid.proportions=[0.1, 0.3]", "--grid.methods=[random, wanda, mathneuro]"]
+    run(monkeypatch, "sweep", [*sweep, *more, f"--folder={tmp_path / 'sweep'}"])
+    weights = {weight for weight, _ in calls}
+    # Two sets of texts and two draws of each.
+    assert len(calls) == len(set(calls)) == 4 * len(weights) > 0
 
 
 def test_a_killed_sweep_goes_on_and_ends_as_an_undisturbed_one(
