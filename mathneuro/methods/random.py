@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from mathneuro.kernels import true_positions
 from mathneuro.methods.base import Candidates
 from mathneuro.methods.mathneuro import mathneuro
 
@@ -12,4 +13,6 @@ def random(candidates: Candidates) -> Tensor:
     drawn = candidates.generator().choice(
         candidates.weight.numel(), size=mathneuro(candidates).numel(), replace=False, shuffle=False
     )
-    return torch.from_numpy(drawn).to(torch.int64).sort().values
+    mask = torch.zeros(candidates.weight.numel(), dtype=torch.bool)
+    mask[torch.from_numpy(drawn)] = True
+    return true_positions(mask)
