@@ -25,6 +25,7 @@ lint: $(READY)
 
 bench: $(READY)
 	$(RUN) -m benchmarks.identification
+	$(RUN) -m benchmarks.selection
 	$(RUN) -m benchmarks.sweep
 
 # torch comes first and alone: its pin picks the build, and nothing else may pull in another.
