@@ -124,7 +124,7 @@ class Cutoffs:
         Raises:
             InputError: If a score is NaN or Inf.
         """
-        numbers = input_importance.cpu().contiguous().numpy()
+        numbers = input_importance.detach().cpu().contiguous().numpy()
         key = name, hashlib.blake2b(numbers.tobytes(), digest_size=16).digest()
         found = self._found.setdefault(key, {})
         count = number_selected(weight.numel(), proportion)

@@ -44,7 +44,7 @@ def scores(weight: Tensor, input_importance: Tensor, out: Tensor | None = None) 
     """
     if out is None:
         out = torch.empty(weight.shape, dtype=torch.float64, device=weight.device)
-    return out.copy_(weight.detach()).abs_().mul_(input_importance.to(weight.device))
+    return out.copy_(weight.detach()).abs_().mul_(input_importance.detach().to(weight.device))
 
 
 @dataclass(frozen=True)

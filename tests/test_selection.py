@@ -96,6 +96,17 @@ def test_a_method_of_ones_own_can_rank_by_any_numbers(monkeypatch: pytest.Monkey
         assert selection.positions["0.weight"].tolist() == sorted(expected)
 
 
+@pytest.mark.parametrize("method", ["mathneuro", "wanda", "random"])
+def test_importance_with_a_gradient_is_taken_as_it_is(method: str) -> None:
+    """As it is measured outside of `torch.no_grad`."""
+    weights, importance = linear_importance("math", "language")
+    expected = select(weights, importance, method, 0.3).sha256()
+    for vectors in importance.sets.values():
+        vectors["0.weight"].requires_grad_()
+    assert weights["0.weight"].parameter.requires_grad
+    assert select(weights, importance, method, 0.3).sha256() == expected
+
+
 def test_kept_cutoffs_change_nothing_and_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever method, proportion and importance they are asked for, in whatever order."""
     calls = []
