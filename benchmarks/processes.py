@@ -6,7 +6,9 @@ To be started in two processes::
         -m benchmarks.processes
 
 Both are timed alternately: the first process does the work alone while the other waits, then both
-share it. Prints the median of each, and that of the ratios of neighbouring rounds.
+share it. Prints the median of each, and that of the ratios of neighbouring rounds. Two cores need
+not be twice as fast as one, as they share memory and often more, so bare forward passes over the same
+batches, which need nothing of one another, are timed as well: they are what can be had.
 """
 
 import statistics
@@ -24,6 +26,7 @@ from benchmarks.identification import ASSETS, DATA, MODEL, random_llama
 from callbacks import AccumulateImportance, LMEval
 from mathneuro.data import TextSet
 from mathneuro.data.module import TextDataModule
+from mathneuro.decoder import run_decoder
 from mathneuro.module import CausalLanguageModel
 from mathneuro.ranks import Ranks
 from mathneuro.terminal import quieten
@@ -63,6 +66,17 @@ class Parts:
     module: CausalLanguageModel
     data: TextDataModule
     stopwatch: Stopwatch
+
+    def forward(self) -> float:
+        """Time bare forward passes over the batches of identification, in seconds."""
+        batches = [batch for loader in self.data.predict_dataloader() for batch in loader]
+        self.module.ranks.meet()
+        start = time.perf_counter()
+        with torch.no_grad():
+            for batch in filter(None, batches):
+                run_decoder(self.module.model, batch["input_ids"], batch["attention_mask"])
+        self.module.ranks.meet()
+        return time.perf_counter() - start
 
     def identify(self) -> float:
         """Time a whole predict epoch, in seconds."""
@@ -125,7 +139,12 @@ def main(
     both, alone = (build(random_parameters, texts, questions) for _ in range(2))
     both.identify()
     alone.module.ranks = FirstAlone(**vars(both.module.ranks))
-    for what, name in ((Parts.identify, "identification"), (Parts.evaluate, "evaluation")):
+    alone.identify()
+    for what, name in (
+        (Parts.forward, "bare forward passes"),
+        (Parts.identify, "identification"),
+        (Parts.evaluate, "evaluation"),
+    ):
         what(both)
         pairs = [(what(alone), what(both)) for _ in range(rounds)]
         one, two = (statistics.median(times) for times in zip(*pairs, strict=True))
