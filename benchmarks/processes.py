@@ -7,8 +7,8 @@ To be started in two processes::
 
 Both are timed alternately: the first process does the work alone while the other waits, then both
 share it. Prints the median of each, and that of the ratios of neighbouring rounds. Two cores need
-not be twice as fast as one, as they share memory and often more, so bare forward passes over the same
-batches, which need nothing of one another, are timed as well: they are what can be had.
+not be twice as fast as one, as they share memory and often more, so bare forward passes over the
+same batches, which need nothing of one another, are timed as well: they are what can be had.
 """
 
 import statistics
