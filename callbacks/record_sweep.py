@@ -156,7 +156,7 @@ def _selection(flight: InFlight) -> dict[str, Any] | None:
 def _circumstances(run: Run, flight: InFlight) -> dict[str, Any]:
     return {
         "seconds": time.perf_counter() - flight.start,
-        "device": str(run.module.device),
+        "device": run.module.devices,
         "host": platform.node(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from lm_eval.models.huggingface import HFLM
 
+from mathneuro.decoder import input_device
 from mathneuro.evaluation import quiet
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ class LiveModel(HFLM):  # type: ignore[misc]
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Evaluate in this block: in evaluation mode, on the model's device, with new counts."""
-        self._device = self.model.device
+        """Evaluate in this block: in evaluation mode, where texts have to be, with new counts."""
+        self._device = input_device(self.model)
         self._forget()
         with _keep_mode(self.model), torch.no_grad():
             self.model.eval()

@@ -155,7 +155,7 @@ class _Search:
         own = set(part.children())
         for place, event in enumerate(events):
             if event.output is not None and event.module in own:
-                found = self._look(part, events, place, lambda: part.forward(*args, **keywords))
+                found = self._look(part, events, place, lambda: part(*args, **keywords))
                 self.found += [found] if found is not None else []
 
     def _look(
