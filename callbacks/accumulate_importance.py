@@ -112,6 +112,8 @@ class AccumulateImportance(Callback):
             self._recording.enter_context(norms.recording())
             if activations is not None:
                 self._recording.enter_context(activations.recording())
+        if not batch:
+            return
         mask, counts = batch["attention_mask"], batch["counts"]
         self._batch.enter_context(norms.batch(mask, batch["names"], counts))
         if activations is not None:
@@ -122,13 +124,15 @@ class AccumulateImportance(Callback):
         self,
         trainer: Trainer,
         pl_module: LightningModule,
-        outputs: Tensor,
+        outputs: Tensor | None,
         batch: "Batch",
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
         """Add the batch's norms to the sums; the head's input is the decoder's output."""
         run = running(trainer, pl_module)
+        if outputs is None:
+            return
         if run.module.head_weight is not None:
             list(self._norms.values())[dataloader_idx].observe(run.module.head_weight, outputs)
         self._batch.close()
@@ -139,6 +143,7 @@ class AccumulateImportance(Callback):
         """Add up over the ranks, once."""
         run = running(trainer, pl_module)
         self._recording.close()
+        run.module.ranks.meet()
         sets = {name: self._add_up_set(trainer, run, name) for name in self._norms}
         activations, tokens = {}, {}
         for name, each in self._counts.items():
@@ -207,6 +212,8 @@ def _add_up_vectors(trainer: Trainer, run: Run, vectors: dict[str, Tensor]) -> d
 
 
 def _add_up(trainer: Trainer, run: Run, tensor: Tensor) -> Tensor:
-    """Add a tensor up over the ranks; on the CPU afterwards."""
+    """Add a tensor up over the processes that share the texts; on the CPU afterwards."""
+    if not run.module.ranks.divides:
+        return tensor.cpu()
     total: Tensor = trainer.strategy.reduce(tensor.to(run.module.device), reduce_op="sum")
     return total.cpu()

@@ -68,7 +68,7 @@ class LMEval(SettingCallback):
         if self._tasks is None and self.settings.tasks and run.command != "predict":
             if self.settings.chat_template:
                 check_chat_template(run.module.tokenizer, "lm_eval")
-            self._tasks = load_tasks(self.settings)
+            self._tasks = run.module.ranks.in_turn(lambda: load_tasks(self.settings))
         if run.module.study is not None and "lm_eval" not in run.module.study.matters:
             settings = asdict(self.settings)
             settings["task_folders"] = None
@@ -100,13 +100,19 @@ class LMEval(SettingCallback):
         if self._live is None:
             from mathneuro.live_model import LiveModel
 
-            self._live = LiveModel(run.module.model, run.module.tokenizer, self.settings.batch_size)
+            self._live = LiveModel(
+                run.module.model,
+                run.module.tokenizer,
+                self.settings.batch_size,
+                run.module.evaluators,
+                progress=run.is_first,
+            )
         evaluation = evaluate(self._live, self._tasks, self.settings)
         scores.tasks = evaluation.scores
         scores.notes += evaluation.notes
         scores.evaluation = evaluation.record
         scores.outcomes |= evaluation.outcomes
-        if not keep_samples:
+        if not keep_samples or not run.writes:
             return
         folder = run.folder / "samples" / run.module.column
         for task, samples in evaluation.samples.items():

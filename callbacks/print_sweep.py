@@ -51,7 +51,7 @@ class PrintSweep(SettingCallback):
     @override
     def on_setting_end(self, run: Run, study: Study, flight: InFlight) -> None:
         """Tell the scores of the setting that just ended."""
-        if flight.scores is None or not run.is_first:
+        if flight.scores is None or not run.writes:
             return
         # Perplexities would make the line long; without tasks they are all there is.
         rows = Scores(tasks=flight.scores.tasks).rows() or flight.scores.rows()
@@ -60,7 +60,7 @@ class PrintSweep(SettingCallback):
         same = f" (as {flight.known['name']})" if flight.known is not None else ""
         tell(position, f"{flight.name}{same}: {shown}")
         for note in flight.scores.notes:
-            tell("note", note)
+            tell("note", f"{flight.name}: {note}")
 
 
 def _unused(trainer: Trainer) -> dict[str, list[str]]:

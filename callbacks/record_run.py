@@ -34,7 +34,7 @@ class RecordRun(Callback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Refuse a folder with the results of a whole run; clear what another left there."""
         run = running(trainer, pl_module)
-        if self._checked or run.command == "sweep":
+        if self._checked or run.command == "sweep" or not run.is_first:
             return
         self._checked = True
         if (run.folder / "study.json").exists():
@@ -47,10 +47,9 @@ class RecordRun(Callback):
                 f"folder: {run.folder} holds the results of an earlier run; give another folder, "
                 "or set record.overwrite to true"
             )
-        if run.is_first:
-            samples = run.folder.glob("samples/*/*.jsonl")
-            for path in (results, *samples, *run.folder.glob("events.out.tfevents.*")):
-                path.unlink(missing_ok=True)
+        samples = run.folder.glob("samples/*/*.jsonl")
+        for path in (results, *samples, *run.folder.glob("events.out.tfevents.*")):
+            path.unlink(missing_ok=True)
 
     @override
     def on_predict_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -15,7 +15,7 @@ from callbacks.setting import SettingCallback
 from mathneuro.data.draws import DrawKey
 from mathneuro.errors import InputError
 from mathneuro.fields import Fields
-from mathneuro.finished import FORMAT, as_result
+from mathneuro.finished import FORMAT, as_result, read_result
 from mathneuro.importance import Identification, Importance, holds_activations
 from mathneuro.results import library_versions, selection_record
 from mathneuro.scores import Scores
@@ -36,6 +36,7 @@ class RecordSweep(SettingCallback):
             versions.pop("python")
             study.expect("versions", versions)
             study.expect("trainer", {"precision": str(trainer.precision)})
+            run.module.ranks.agree("what is left to measure", lambda: (stage, run.data.positions))
 
     @override
     def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -48,15 +49,9 @@ class RecordSweep(SettingCallback):
         run = running(trainer, pl_module)
         if run.module.study is None:
             return
-        for draw, importance in run.module.importances.items():
-            path = run.module.study.importance_path(draw)
-            if not path.exists():
-                importance.save(path)
-            elif importance.activations and not holds_activations(path):
-                # Norms stay those that earlier settings were selected by.
-                before = self._read(run, draw, path)
-                before.activations, before.tokens = importance.activations, importance.tokens
-                before.save(path)
+        if run.is_first:
+            self._write(run, run.module.study)
+        run.module.ranks.meet()
         self._load(run, run.module.study)
 
     @override
@@ -74,15 +69,42 @@ class RecordSweep(SettingCallback):
 
         record = _measured(run, flight) if flight.known is None else _known(flight, flight.known)
         record |= {"name": flight.name, "run": _circumstances(run, flight)}
-        study.write(record)
-        write_setting_board(study.folder, record)
+        if run.writes:
+            study.write(record)
+            write_setting_board(study.folder, record)
+        if run.module.ranks.in_lockstep:
+            # What one process finds in the folder all must find.
+            run.module.ranks.meet()
         run.module.scores.pop(flight.name, None)
         flight.scores = as_result(Fields(study.path(flight.name), record)).scores
-        rows = flight.scores.rows()
-        study.check_scores(rows, tasks_only=False)
-        for logger in run.module.loggers:
-            values = {label: score.value for label, score in rows.items()}
-            logger.log_metrics(values, step=study.names.index(flight.name))
+        study.check_scores(flight.scores.rows(), tasks_only=False)
+        _log(run, study, flight.name, flight.scores)
+
+    @override
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Wait for the settings of the other processes, and log them too."""
+        run = running(trainer, pl_module)
+        study, positions = run.module.study, run.data.positions or ()
+        if study is None:
+            return
+        run.module.ranks.meet()
+        mine = run.module.ranks.part(positions)
+        for position in positions:
+            if position not in mine and run.is_first and run.has_logger:
+                name = study.names[position]
+                _log(run, study, name, read_result(study.path(name)).scores)
+
+    def _write(self, run: Run, study: Study) -> None:
+        """Write the importance of every draw that is not there yet."""
+        for draw, importance in run.module.importances.items():
+            path = study.importance_path(draw)
+            if not path.exists():
+                importance.save(path)
+            elif importance.activations and not holds_activations(path):
+                # Norms stay those that earlier settings were selected by.
+                before = self._read(run, draw, path)
+                before.activations, before.tokens = importance.activations, importance.tokens
+                before.save(path)
 
     def _load(self, run: Run, study: Study) -> None:
         """Read the importance of every draw."""
@@ -106,6 +128,13 @@ class RecordSweep(SettingCallback):
                 f"folder: {path} cannot be used; delete it to have it measured again ({error})"
             ) from error
         return loaded
+
+
+def _log(run: Run, study: Study, name: str, scores: Scores) -> None:
+    """Give the scores of a setting to the loggers, if there are any."""
+    values = {label: score.value for label, score in scores.rows().items()}
+    for logger in run.module.loggers:
+        logger.log_metrics(values, step=study.names.index(name))
 
 
 def _check_texts(loaded: Importance, drawn: dict[str, dict[str, Any]]) -> None:

@@ -30,6 +30,14 @@ class Run:
     is_first: bool
     has_logger: bool
 
+    @property
+    def writes(self) -> bool:
+        """Whether this process writes what an evaluation found.
+
+        The first does, and in a sweep whose settings are divided among processes each does.
+        """
+        return self.is_first or self.module.evaluators.count == 1
+
 
 def running(trainer: Trainer, pl_module: LightningModule) -> Run:
     """Return the parts of the run that Lightning hands to a callback.

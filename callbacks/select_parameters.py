@@ -91,7 +91,7 @@ class SelectParameters(SettingCallback):
                 calibration=setting.calibration,
                 seed=self.seed,
                 repeat=setting.repeat,
-                progress=True,
+                progress=run.is_first,
             )
             self._last = same, selection
         return self._last[1]
@@ -107,5 +107,6 @@ class SelectParameters(SettingCallback):
             calibration=self.calibration,
             seed=self.seed,
             repeat=run.data.repeat,
-            progress=True,
+            progress=run.is_first,
         )
+        run.module.ranks.agree("the selection", run.module.selection.sha256)

@@ -41,7 +41,7 @@ class SettingCallback(Callback):
     ) -> None:
         """Call `on_setting_start`, in a sweep."""
         run = running(trainer, pl_module)
-        if run.module.study is not None:
+        if run.module.study is not None and batch is not None:
             self.on_setting_start(run, run.module.study, batch)
 
     @override

@@ -1,7 +1,9 @@
 """The command line: Lightning's CLI with our commands, our callbacks and short error messages."""
 
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from lightning.pytorch.cli import (
     LightningCLI,
     SaveConfigCallback,
 )
+from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
@@ -22,6 +25,7 @@ from mathneuro.errors import InputError
 from mathneuro.grid import Grid
 from mathneuro.messages import shorten
 from mathneuro.module import CausalLanguageModel
+from mathneuro.ranks import is_first_to_fail
 from mathneuro.trainer import MathNeuroTrainer
 
 DESCRIPTION = """Find the parameters of a language model that matter for math and not for ordinary
@@ -31,6 +35,9 @@ python main.py operate --config configs/quickstart.yaml"""
 
 REPORT = "report"
 """The command that needs no model."""
+
+MISTAKE = 2
+"""Exit status of a run that a mistake in its input ended."""
 
 RUN_PARTS = {"model", "datamodule"}
 """Arguments of commands that do not come from the command line."""
@@ -139,7 +146,8 @@ class CommandLine(LightningCLI):
     @override
     def _run_subcommand(self, subcommand: str) -> None:
         if subcommand != REPORT:
-            super()._run_subcommand(subcommand)
+            with ending_together(self.trainer):
+                super()._run_subcommand(subcommand)
             return
         options = self.config[REPORT]
         MathNeuroTrainer.report(Path(options.folder), options.math, options.others)
@@ -211,10 +219,34 @@ def run(
     try:
         CommandLine(callbacks, silent_callbacks, save_config, progress_bar)
     except InputError as error:
-        fail(str(error))
+        if is_first_to_fail():
+            fail(str(error))
+        raise SystemExit(MISTAKE) from None
+
+
+@contextmanager
+def ending_together(trainer: Trainer) -> Iterator[None]:
+    """End the other processes of a run when this one fails, and let one alone tell the reason.
+
+    Raises:
+        SystemExit: If the reason is that of another process, which tells it.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception:
+        if is_first_to_fail():
+            raise
+        raise SystemExit(MISTAKE) from None
+    finally:
+        launcher = trainer.strategy.launcher
+        if sys.exc_info()[0] is not None and isinstance(launcher, _SubprocessScriptLauncher):
+            # Processes that wait for others within a library hear of no gentler signal.
+            launcher.kill(signal.SIGKILL)
 
 
 def fail(sentence: str) -> None:
     """Print an error and exit with status 2."""
     sys.stderr.write(f"error: {sentence}\n")
-    raise SystemExit(2)
+    raise SystemExit(MISTAKE)

@@ -1,7 +1,9 @@
 """A model in memory as lm-eval sees it, left as it was found."""
 
 import copy
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,8 @@ from lm_eval.models.huggingface import HFLM
 
 from mathneuro.decoder import input_device
 from mathneuro.evaluation import quiet
+from mathneuro.ranks import ALONE, Ranks
+from mathneuro.request_batches import TokenRequest, generation_batches, likelihood_batches
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -22,11 +26,18 @@ class LiveModel(HFLM):  # type: ignore[misc]
     for good and changes the padding side; this one works on a copy of the tokenizer and leaves the
     model's weights, mode and settings alone. It also counts what lm-eval cuts without a word.
 
+    Several processes share the requests, batch by batch: the batches are those of one process, so
+    that scores are too, and every process gets all answers. lm-eval itself sees one process. (Its
+    own way divides documents, which changes batches, repeats requests, and needs a document for
+    each process.)
+
     Args:
         model: The model.
         tokenizer: Its tokenizer; only a copy of it is used.
         batch_size: Requests a forward pass, or ``auto``: found once, then kept, so that scores
             before and after an edit share it.
+        ranks: The processes that share the requests.
+        progress: Whether bars show how far it is.
     """
 
     def __init__(
@@ -34,19 +45,24 @@ class LiveModel(HFLM):  # type: ignore[misc]
         model: "PreTrainedModel",
         tokenizer: "PreTrainedTokenizerBase",
         batch_size: int | str = 1,
+        ranks: Ranks = ALONE,
+        progress: bool = True,
     ) -> None:
         with _keep_ties(model), _keep_mode(model), quiet():
             super().__init__(
                 pretrained=model, tokenizer=copy.deepcopy(tokenizer), batch_size=batch_size
             )
+        self._ranks = ranks
+        self._progress = progress
         self._found_batch_size: int | None = None
-        self._forget()
+        self._windows: int | None = None
+        self._cut, self._cut_by_all = Counter[str](), Counter[str]()
 
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Evaluate in this block: in evaluation mode, where texts have to be, with new counts."""
         self._device = input_device(self.model)
-        self._forget()
+        self._cut, self._cut_by_all = Counter[str](), Counter[str]()
         with _keep_mode(self.model), torch.no_grad():
             self.model.eval()
             yield
@@ -54,15 +70,13 @@ class LiveModel(HFLM):  # type: ignore[misc]
     def notes(self) -> list[str]:
         """Say in sentences what was cut since the block began."""
         notes = []
-        if self._cut_prompts:
+        if prompts := self._cut_by_all["prompts"]:
             notes.append(
-                f"{self._cut_prompts} prompts were longer than the model's context and lost their "
-                "beginning"
+                f"{prompts} prompts were longer than the model's context and lost their beginning"
             )
-        if self._cut_answers:
+        if answers := self._cut_by_all["answers"]:
             notes.append(
-                f"{self._cut_answers} generated answers ended at the limit of new tokens, not at a "
-                "stop word"
+                f"{answers} generated answers ended at the limit of new tokens, not at a stop word"
             )
         return notes
 
@@ -72,22 +86,111 @@ class LiveModel(HFLM):  # type: ignore[misc]
         """Encode prompts as lm-eval does, and count those that do not fit."""
         ids, mask = super().tok_batch_encode(strings, *args, left_truncate_len=None, **keywords)
         if left_truncate_len is not None and ids.shape[1] > left_truncate_len:
-            self._cut_prompts += int((mask.sum(1) > left_truncate_len).sum())
+            self._cut["prompts"] += int((mask.sum(1) > left_truncate_len).sum())
             ids, mask = ids[:, -left_truncate_len:], mask[:, -left_truncate_len:]
         return ids, mask
 
-    def _loglikelihood_tokens(
-        self, requests: list[Any], *args: Any, **keywords: Any
+    def loglikelihood(
+        self, requests: list[Any], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
-        """Score continuations as lm-eval does, and count the prompts that do not fit."""
-        self._cut_prompts += sum(
-            len(context) + len(continuation) > self.max_length + 1
-            for _, context, continuation in requests
-        )
-        result: list[tuple[float, bool]] = super()._loglikelihood_tokens(
-            requests, *args, **keywords
-        )
+        """Score continuations as lm-eval does."""
+        hidden = disable_tqdm or not self._progress
+        result: list[tuple[float, bool]] = super().loglikelihood(requests, hidden)
         return result
+
+    def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
+        """Generate as lm-eval does, this process's share, and get the others'."""
+        size = self._detect_batch_size() if self.batch_size == "auto" else self.batch_size
+        run = super().generate_until
+
+        def batches() -> list[list[int]]:
+            contexts = [each.args[0] for each in requests]
+            lengths = [len(self.tok_encode(context)) for context in contexts]
+            return generation_batches(contexts, [each.args[1] for each in requests], lengths, size)
+
+        return self._together(
+            requests, batches, lambda mine: run(mine, disable_tqdm or not self._progress)
+        )
+
+    def loglikelihood_rolling(self, requests: list[Any], disable_tqdm: bool = False) -> list[float]:
+        """Score whole texts as lm-eval does, this process's share of their windows.
+
+        What the windows of the others give is added to each text.
+        """
+        self._windows = 0
+        try:
+            hidden = disable_tqdm or not self._progress
+            mine = super().loglikelihood_rolling(requests, hidden)
+        finally:
+            self._windows = None
+        return [math.fsum(parts) for parts in zip(*self._gather(mine), strict=True)]
+
+    def _loglikelihood_tokens(
+        self,
+        requests: Sequence[TokenRequest],
+        disable_tqdm: bool = False,
+        override_bs: int | None = None,
+    ) -> list[tuple[float, bool]]:
+        """Score continuations as lm-eval does, this process's share, and get the others'."""
+        score = super()._loglikelihood_tokens
+
+        def run(mine: list[TokenRequest], size: int) -> list[tuple[float, bool]]:
+            self._cut["prompts"] += sum(
+                len(context) + len(continuation) > self.max_length + 1
+                for _, context, continuation in mine
+            )
+            result: list[tuple[float, bool]] = score(
+                mine, disable_tqdm or not self._progress, override_bs=size
+            )
+            return result
+
+        if self._windows is not None:
+            # A batch of windows, of which each process takes its share; see above.
+            self._windows += 1
+            if self._ranks.divides and self._windows % self._ranks.count != self._ranks.rank:
+                return [(0.0, False)] * len(requests)
+            return run(list(requests), override_bs or len(requests))
+        size = self.batch_size
+        if size == "auto":
+            longest = max(requests, key=lambda each: len(each[1]) + len(each[2]))
+            size = self._detect_batch_size([longest])
+        return self._together(
+            requests, lambda: likelihood_batches(requests, size), lambda mine: run(mine, size)
+        )
+
+    def _together(
+        self,
+        requests: Sequence[Any],
+        batches: Callable[[], list[list[int]]],
+        run: Callable[[list[Any]], list[Any]],
+    ) -> list[Any]:
+        """Answer requests, shared among the processes.
+
+        Args:
+            requests: The requests.
+            batches: Finds the positions of the requests of each batch.
+            run: Answers requests.
+
+        Returns:
+            All answers, in the order of the requests, in every process.
+        """
+        if not self._ranks.divides:
+            answers = run(list(requests))
+            self._gather(answers)
+            return answers
+        mine = [position for batch in self._ranks.share(batches()) for position in batch]
+        answers = run([requests[position] for position in mine]) if mine else []
+        found: dict[int, Any] = {}
+        for share in self._gather(dict(zip(mine, answers, strict=True))):
+            found |= share
+        return [found[position] for position in range(len(requests))]
+
+    def _gather(self, answers: Any) -> list[Any]:  # noqa: ANN401
+        """Return the answers of every process, and bring their counts of what was cut together."""
+        mine = answers, self._cut
+        shares = self._ranks.gather(mine) if self._ranks.divides else [mine]
+        self._cut_by_all = sum((cut for _, cut in shares), Counter())
+        return [answers for answers, _ in shares]
 
     def _model_generate(
         self, context: torch.Tensor, max_length: int, stop: list[str], **keywords: Any
@@ -98,18 +201,15 @@ class LiveModel(HFLM):  # type: ignore[misc]
             for answer in output[:, context.shape[1] :]:
                 ended = bool((answer == self.eot_token_id).any())
                 text = self.tok_decode(answer.tolist())
-                self._cut_answers += not ended and not any(word in text for word in stop)
+                self._cut["answers"] += not ended and not any(word in text for word in stop)
         return output
 
     def _detect_batch_size(self, *args: Any, **keywords: Any) -> int:
         """Find the largest batch size that fits, once."""
         if self._found_batch_size is None:
-            self._found_batch_size = int(super()._detect_batch_size(*args, **keywords))
+            found = int(super()._detect_batch_size(*args, **keywords))
+            self._found_batch_size = min(self._ranks.gather(found))
         return self._found_batch_size
-
-    def _forget(self) -> None:
-        self._cut_prompts = 0
-        self._cut_answers = 0
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lightning.fabric.utilities import move_data_to_device
 from lightning.pytorch import LightningModule
+from lightning.pytorch.strategies import ModelParallelStrategy
 from torch import Tensor
 from typing_extensions import override
 
@@ -26,11 +27,12 @@ from mathneuro.loading import (
 from mathneuro.neurons import NeuronCoverage, find_neurons
 from mathneuro.perplexity import TokenPerplexity, token_losses
 from mathneuro.placement import Placement
+from mathneuro.ranks import ALONE, Ranks
 from mathneuro.results import coverage_fingerprint, coverage_record, neurons_record
 from mathneuro.scores import Score, Scores, finite
 from mathneuro.selection import Selection
 from mathneuro.storage import storage_devices
-from mathneuro.study import InFlight, Study
+from mathneuro.study import InFlight, Study, fingerprint
 from mathneuro.suitability import check_model, head_weight, position_table
 
 if TYPE_CHECKING:
@@ -149,6 +151,19 @@ class CausalLanguageModel(LightningModule):
         """Name of the head's weight if it takes part and the decoder does not run it."""
         return head_weight(self.model, self.coverage)
 
+    @cached_property
+    def ranks(self) -> Ranks:
+        """The processes of the run; there once the strategy has set them up."""
+        if self._trainer is None:
+            return ALONE
+        in_lockstep = isinstance(self.trainer.strategy, ModelParallelStrategy)
+        return Ranks.of(self.trainer, in_lockstep)
+
+    @property
+    def evaluators(self) -> Ranks:
+        """The processes that share an evaluation: all; but each its own in a sweep."""
+        return self.ranks if self.study is None or self.ranks.in_lockstep else ALONE
+
     @property
     def column(self) -> str:
         """What the scores that validation measures belong to.
@@ -190,16 +205,23 @@ class CausalLanguageModel(LightningModule):
         if "model" not in self._modules:
             self.model = load_model(self.source)
             _ = self.candidates, self.identity
+            self.ranks.agree("the model", lambda: self.identity["weight_hash"])
 
     def begin_study(self) -> None:
         """Refuse a sweep of another model, and write down what this one plans."""
-        if self.study is not None:
-            self.study.expect("model", self.identity)
-            self.study.expect("coverage", coverage_fingerprint(self.coverage))
-            coverage = coverage_record(self.coverage)
-            if self.needs_activations:
-                coverage["neurons"] = neurons_record(self.neurons)
-            self.study.begin(coverage)
+        study = self.study
+        if study is None:
+            return
+        study.expect("model", self.identity)
+        study.expect("coverage", coverage_fingerprint(self.coverage))
+        coverage = coverage_record(self.coverage)
+        if self.needs_activations:
+            coverage["neurons"] = neurons_record(self.neurons)
+        self.ranks.agree("the sweep", lambda: fingerprint(study.matters))
+        if self.trainer.is_global_zero:
+            study.begin(coverage)
+        self.ranks.meet()
+        study.check_begun()
 
     @override
     def on_validation_start(self) -> None:
@@ -210,6 +232,16 @@ class CausalLanguageModel(LightningModule):
     def on_predict_start(self) -> None:
         """Refuse texts that the model has no positions for."""
         self._check_lengths()
+
+    @override
+    def on_validation_end(self) -> None:
+        """Wait for the other processes: what Lightning does next does not wait long."""
+        self.ranks.meet()
+
+    @override
+    def on_predict_end(self) -> None:
+        """Wait for the other processes."""
+        self.ranks.meet()
 
     def _check_lengths(self) -> None:
         data = getattr(self.trainer, "datamodule", None)
@@ -224,12 +256,16 @@ class CausalLanguageModel(LightningModule):
                 )
 
     @override
-    def predict_step(self, batch: "Batch", batch_idx: int, dataloader_idx: int = 0) -> Tensor:
+    def predict_step(
+        self, batch: "Batch", batch_idx: int, dataloader_idx: int = 0
+    ) -> Tensor | None:
         """Run the decoder alone: no head's matrix product, no cache.
 
         Returns:
-            The decoder's output, ``[texts, tokens, hidden]``.
+            The decoder's output, ``[texts, tokens, hidden]``. None: there is no text.
         """
+        if not batch:
+            return None
         batch = self._where_read(batch)
         return run_decoder(self.model, batch["input_ids"], batch["attention_mask"])
 
@@ -237,16 +273,16 @@ class CausalLanguageModel(LightningModule):
     def on_validation_epoch_start(self) -> None:
         """Start one perplexity a set of held-out texts."""
         if self.study is None:
-            loaders = self.trainer.num_val_batches
-            self.perplexities = [TokenPerplexity().to(self.device) for _ in loaders]
+            sets = self.trainer.datamodule.tokenized.values()  # type: ignore[attr-defined]
+            self._begin_perplexities(sum(bool(each.held_out) for each in sets))
 
     @override
     def validation_step(
-        self, batch: "Batch | int", batch_idx: int, dataloader_idx: int = 0
+        self, batch: "Batch | int | None", batch_idx: int, dataloader_idx: int = 0
     ) -> None:
         """Add the texts of a batch to the perplexity of their set; in a sweep, those of all sets.
 
-        The batch of a sweep is the position of a setting.
+        The batch of a sweep is the position of a setting, or None if there is none.
         """
         if isinstance(batch, int):
             if self.in_flight is not None and self.in_flight.known is None:
@@ -255,11 +291,19 @@ class CausalLanguageModel(LightningModule):
             self._add(batch, self.perplexities[dataloader_idx])
 
     def _measure_held_out(self) -> None:
-        loaders = self.trainer.datamodule.held_out_loaders()  # type: ignore[attr-defined]
-        self.perplexities = [TokenPerplexity().to(self.device) for _ in loaders]
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        loaders = data.held_out_loaders(self.evaluators)
+        self._begin_perplexities(len(loaders))
         for loader, perplexity in zip(loaders, self.perplexities, strict=True):
             for batch in loader:
                 self._add(self.trainer.strategy.batch_to_device(batch, self.device), perplexity)
+
+    def _begin_perplexities(self, number: int) -> None:
+        keywords = {
+            "process_group": self.evaluators.group,
+            "sync_on_compute": self.evaluators.divides,
+        }
+        self.perplexities = [TokenPerplexity(**keywords).to(self.device) for _ in range(number)]
 
     def _add(self, batch: "Batch", perplexity: TokenPerplexity) -> None:
         batch = self._where_read(batch)
@@ -267,7 +311,7 @@ class CausalLanguageModel(LightningModule):
             input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False
         )
         losses = token_losses(output.logits, batch["input_ids"], batch["attention_mask"])
-        perplexity.update(losses, batch["attention_mask"][:, 1:])
+        perplexity.update(losses, batch["attention_mask"][:, 1:], batch["positions"])
 
     def _where_read(self, batch: "Batch") -> "Batch":
         """Move a batch to where the model reads it, if that need not be the Trainer's device."""
@@ -277,22 +321,23 @@ class CausalLanguageModel(LightningModule):
         return moved
 
     def keep_perplexity(self, scores: Scores, names: list[str]) -> None:
-        """Put the perplexities that were measured into the scores.
+        """Put the perplexities that were measured into the scores, in all processes.
 
         Args:
             scores: The scores to add to.
             names: The sets of held-out texts, in the order of their loaders.
         """
-        measured = [metric for metric in self.perplexities if metric.losses]
-        for name, metric in zip(names, measured, strict=True):
-            found = {label: float(value) for label, value in metric.compute().items()}
-            scores.perplexity[name] = Score(
-                found["perplexity"], finite(found["standard_error"]), int(found["texts"])
-            )
-            losses, tokens = metric.by_text()
+        for name, metric in zip(names, self.perplexities, strict=True):
+            self.evaluators.meet()
+            # The group that waits without a limit knows the CPU alone.
+            found = metric.cpu().compute()
+            value, error = float(found["perplexity"]), float(found["standard_error"])
+            # torchmetrics gives a list of one number as the number.
+            losses, tokens = found["losses"].reshape(-1), found["tokens"].reshape(-1)
+            scores.perplexity[name] = Score(value, finite(error), len(losses))
             scores.outcomes[f"perplexity {name}"] = {
                 "losses": losses.tolist(),
                 "tokens": tokens.long().tolist(),
             }
-            if finite(found["perplexity"]) is None:
+            if finite(value) is None:
                 scores.notes.append(f"the perplexity of {name} is no number: the model overflows")

@@ -1,6 +1,7 @@
 """Token perplexity of held-out texts as a streaming metric."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,6 +30,9 @@ def token_losses(logits: Tensor, input_ids: Tensor, attention_mask: Tensor) -> T
 class TokenPerplexity(Metric):
     """Perplexity over all predicted tokens of a set of texts, with its standard error.
 
+    With several processes `compute` brings the texts of all together; it does not matter which
+    process saw which, nor in what order.
+
     ``exp(sum of losses / number of predicted tokens)``. The first token of a text is predicted by
     nothing and does not count. The standard error treats texts, not tokens, as independent: that of
     a ratio of two sums over texts, carried through the exponential to first order.
@@ -36,39 +40,50 @@ class TokenPerplexity(Metric):
     Example:
         >>> metric = TokenPerplexity()
         >>> metric.update(torch.log(torch.tensor([[2.0, 2.0], [8.0, 8.0]])), torch.ones(2, 2))
-        >>> {name: round(float(value), 3) for name, value in metric.compute().items()}
-        {'perplexity': 4.0, 'standard_error': 2.773, 'texts': 2.0, 'tokens': 4.0}
+        >>> found = metric.compute()
+        >>> round(float(found["perplexity"]), 3), round(float(found["standard_error"]), 3)
+        (4.0, 2.773)
+        >>> found["tokens"]
+        tensor([2., 2.], dtype=torch.float64)
     """
 
     full_state_update = False
     losses: list[Tensor]
     tokens: list[Tensor]
+    positions: list[Tensor]
 
-    def __init__(self) -> None:
-        super().__init__()
-        for name in ("losses", "tokens"):
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        for name in ("losses", "tokens", "positions"):
             self.add_state(name, [], dist_reduce_fx="cat")
+        # A process without a text must know of the states' type, to hear of other processes'.
+        self.update(torch.zeros(0, 0), torch.zeros(0, 0))
 
-    def update(self, losses: Tensor, predicted: Tensor) -> None:
+    def update(self, losses: Tensor, predicted: Tensor, positions: Tensor | None = None) -> None:
         """Add texts.
 
         Args:
             losses: Loss of each token in nats, 0 where none is predicted, ``[texts, tokens]``.
             predicted: 1 where a token is predicted, ``[texts, tokens]``.
+            positions: Where each text stands among all, ``[texts]``. None: after those before.
         """
+        if positions is None:
+            before = sum(map(len, self.positions))
+            positions = torch.arange(before, before + len(losses), device=losses.device)
         self.losses.append(losses.sum(1, dtype=torch.float64))
         self.tokens.append(predicted.sum(1, dtype=torch.float64))
-
-    def by_text(self) -> tuple[Tensor, Tensor]:
-        """Return the summed loss in nats and the number of predicted tokens of every text."""
-        return dim_zero_cat(self.losses), dim_zero_cat(self.tokens)
+        self.positions.append(positions)
 
     def compute(self) -> dict[str, Tensor]:
-        """Return perplexity, its standard error, and the numbers of texts and tokens.
+        """Return what was measured.
 
-        The standard error of a single text is NaN: nothing is known about it.
+        Returns:
+            ``perplexity``; its ``standard_error``, which of a single text is NaN, as nothing is
+            known about it; and by text, in the order of their positions, the summed ``losses`` in
+            nats and the number of predicted ``tokens``.
         """
-        losses, tokens = self.by_text()
+        order = dim_zero_cat(self.positions).argsort()
+        losses, tokens = dim_zero_cat(self.losses)[order], dim_zero_cat(self.tokens)[order]
         mean = losses.sum() / tokens.sum()
         perplexity, texts = mean.exp(), len(losses)
         squares = (losses - mean * tokens).square().sum()
@@ -76,6 +91,6 @@ class TokenPerplexity(Metric):
         return {
             "perplexity": perplexity,
             "standard_error": perplexity * variance.sqrt(),
-            "texts": torch.tensor(float(texts)),
-            "tokens": tokens.sum(),
+            "losses": losses,
+            "tokens": tokens,
         }

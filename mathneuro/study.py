@@ -210,6 +210,18 @@ class Study:
             },
         )
 
+    def check_begun(self) -> None:
+        """Refuse a folder that the processes of a run do not share.
+
+        Raises:
+            InputError: If what the first of them wrote down is not there.
+        """
+        if not (self.folder / "study.json").exists():
+            raise InputError(
+                f"folder: {self.folder} is not the same on all machines, but the processes of a "
+                "sweep need one that they share; give a folder on a shared file system"
+            )
+
     def find(self, selection: Selection, factor: float) -> dict[str, Any] | None:
         """Return the result of a setting that changes the model in the same way, if it is there.
 

@@ -11,6 +11,7 @@ from mathneuro.errors import InputError
 from mathneuro.grid import Grid
 from mathneuro.plan import plan_lines
 from mathneuro.shard import Shard
+from mathneuro.strategies import check_strategy
 from mathneuro.study import Study
 from mathneuro.terminal import counted, say, tell
 
@@ -74,8 +75,9 @@ class MathNeuroTrainer(Trainer):
             Shard.parse(shard),
         )
         datamodule.draws = study.draws
-        for label, text in plan_lines(study, datamodule):
-            tell(label, text)
+        if self.is_global_zero:
+            for label, text in plan_lines(study, datamodule):
+                tell(label, text)
         if dry_run:
             return
         model.study = study
@@ -86,6 +88,8 @@ class MathNeuroTrainer(Trainer):
         if not datamodule.positions:
             # Without a batch no epoch ran, whose callbacks would have looked at the model.
             model.begin_study()
+        if not self.is_global_zero:
+            return
         if study.missing():
             tell("sweep", f"left to other shards: {counted(study.missing(), 'setting')}")
         else:
@@ -137,14 +141,9 @@ class MathNeuroTrainer(Trainer):
             say(line)
 
     def _begin(self, command: Command) -> None:
-        """Note the command, and refuse settings that would leave out texts without a word."""
+        """Note the command, and refuse settings that it does not work with."""
         self.command = command
-        if self.world_size > 1 and command != "predict":
-            raise InputError(
-                f"trainer.devices: got {self.world_size} processes, but `{command}` evaluates in "
-                "one; run `predict` on all devices, then `operate` with trainer.devices 1 and "
-                "importance.file"
-            )
+        check_strategy(self.strategy)
         for name in ("limit_predict_batches", "limit_val_batches"):
             limit = getattr(self, name)
             if isinstance(limit, int) or limit != 1.0:

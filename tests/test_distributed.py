@@ -1,15 +1,56 @@
-"""Two real processes on the CPU, started as a user starts them."""
+"""Two real processes on the CPU, started as a user starts them, against one."""
 
+import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 
+from mathneuro.edit import Edit
 from mathneuro.importance import Importance
+from tests.commands import run
 
 ROOT = Path(__file__).parent.parent
 TWO = ["--trainer.devices=2", "--trainer.strategy=ddp"]
+
+ROLLING = """\
+task: tiny_rolling
+dataset_path: json
+dataset_kwargs:
+  data_files:
+    test: {data}
+test_split: test
+output_type: loglikelihood_rolling
+doc_to_text: ""
+doc_to_target: "{{{{question}}}}"
+metric_list:
+  - metric: word_perplexity
+metadata:
+  version: 1.0
+"""
+
+CIRCUMSTANCES = ("seconds", "start", "end", "device", "host", "finished")
+"""What two runs of the same thing may differ in."""
+
+
+@pytest.fixture
+def everything(arguments: list[str], task_folder: Path) -> list[str]:
+    """Arguments with a task of every kind, and numbers that no two processes share evenly."""
+    data = task_folder / "questions.jsonl"
+    (task_folder / "tiny_rolling.yaml").write_text(ROLLING.format(data=data))
+    return [
+        *arguments,
+        "--lm_eval.tasks=[tiny_generate, tiny_choose, tiny_rolling]",
+        "--lm_eval.limit=7",
+        "--lm_eval.batch_size=2",
+        "--data.batch_size=2",
+    ]
 
 
 def command(name: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
@@ -24,30 +65,196 @@ def command(name: str, arguments: list[str]) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_two_processes_find_what_one_finds(arguments: list[str], tmp_path: Path) -> None:
-    """But for the rounding of float64 sums, counts exactly; each file is written once."""
-    counted = [*arguments, "--importance.activations=true"]
-    for name, extra in (("one", []), ("two", TWO)):
-        ended = command("predict", [*counted, *extra, f"--folder={tmp_path / name}"])
-        assert ended.returncode == 0, ended.stderr
-        assert ended.stdout.count("identify") == 1
-        assert not list((tmp_path / name).rglob("*.unfinished"))
-    one, two = (
-        Importance.load(tmp_path / name / "importance.safetensors") for name in ("one", "two")
+def torchrun(commands: list[list[str]]) -> subprocess.CompletedProcess[str]:
+    """Run commands one after the other in two processes that torchrun starts."""
+    started = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    return subprocess.run(
+        [*started, "-m", "tests.several", json.dumps(commands)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+        cwd=ROOT,
     )
-    assert one.texts == two.texts == {"math": 20, "language": 20}
-    for name, vectors in one.sets.items():
-        for weight, vector in vectors.items():
-            torch.testing.assert_close(vector, two.sets[name][weight], rtol=1e-14, atol=0)
+
+
+def measured(value: Any) -> Any:  # noqa: ANN401
+    """Return a record without the circumstances in which it was made."""
+    if isinstance(value, dict):
+        return {key: measured(each) for key, each in value.items() if key not in CIRCUMSTANCES}
+    return [measured(each) for each in value] if isinstance(value, list) else value
+
+
+def check_same(one: Path, two: Path) -> None:
+    """Check that two folders hold the same files with the same results, bit for bit."""
+    names = [
+        sorted(
+            str(path.relative_to(folder))
+            for path in folder.rglob("*")
+            if path.is_file() and "tfevents" not in path.name
+        )
+        for folder in (one, two)
+    ]
+    assert names[0] == names[1]
+    # One folder for TensorBoard's pages, or one a setting, and not one a process.
+    boards = [
+        {path.parent.relative_to(folder) for path in folder.rglob("*tfevents*")}
+        for folder in (one, two)
+    ]
+    assert boards[0] == boards[1]
+    for name in names[0]:
+        first, second = one / name, two / name
+        if name.endswith(".json"):
+            assert measured(json.loads(first.read_text())) == measured(
+                json.loads(second.read_text())
+            ), name
+        elif name.endswith((".jsonl", ".csv")):
+            assert first.read_text() == second.read_text(), name
+        elif "importance" in name:
+            check_same_importance(Importance.load(first), Importance.load(second))
+        elif name.startswith("edit"):
+            assert Edit.load(first).selection.sha256() == Edit.load(second).selection.sha256()
+
+
+def check_same_importance(one: Importance, two: Importance) -> None:
+    """Check that importance is the same, bit for bit."""
+    assert one.texts == two.texts
+    assert one.data == two.data
     assert one.tokens == two.tokens
-    for name, vectors in one.activations.items():
-        for weight, vector in vectors.items():
-            assert torch.equal(vector, two.activations[name][weight])
+    for vectors, others in ((one.sets, two.sets), (one.activations, two.activations)):
+        assert vectors.keys() == others.keys()
+        for name, by_weight in vectors.items():
+            for weight, vector in by_weight.items():
+                assert torch.equal(vector, others[name][weight]), (name, weight)
 
 
-def test_evaluation_refuses_two_processes(arguments: list[str]) -> None:
-    """In a sentence that says what to do."""
-    ended = command("operate", [*arguments, *TWO])
+def test_two_processes_do_what_one_does(
+    everything: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Masks, scores, answers and files; told once."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    run(monkeypatch, "operate", [*everything, f"--folder={one}"])
+    ended = command("operate", [*everything, *TWO, f"--folder={two}"])
+    assert ended.returncode == 0, ended.stderr
+    check_same(one, two)
+    for label in ("identify", "select", "prune", "tiny_rolling word_perplexity", str(two)):
+        assert sum(line.startswith(label) for line in ended.stdout.splitlines()) == 1, label
+    assert "Traceback" not in ended.stderr
+
+
+def test_any_number_of_texts_and_every_command(
+    everything: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One text for two processes, two, seven; one question; one setting a process, and none."""
+    grid = [
+        "--grid.methods=[mathneuro, wanda, lape]",
+        "--grid.repeats=1",
+        "--grid.proportions=[0.1, 0.2]",
+        "--grid.factors=[0.0]",
+        "--grid.samples=true",
+    ]
+    sweep = [each for each in everything if not each.startswith("--selection")]
+    commands = [
+        *(
+            ["operate", *everything, f"--data.num_samples={texts}", f"--folder=operate{texts}"]
+            for texts in (1, 2, 7)
+        ),
+        ["predict", *everything, "--importance.activations=true", "--folder=predict"],
+        ["validate", *everything, "--lm_eval.limit=1", "--folder=validate",
+         f"--edit={tmp_path / 'one' / 'operate7' / 'edit.safetensors'}"],
+        ["sweep", *sweep, *grid, "--folder=sweep"],
+        ["sweep", *sweep, *grid, "--grid.factors=[2.0]", "--grid.methods=[wanda]",
+         "--grid.proportions=[0.1]", "--folder=sweep"],
+        ["sweep", *sweep, *grid, "--folder=sweep"],
+    ]  # fmt: skip
+
+    def within(folder: Path) -> list[list[str]]:
+        return [
+            [each.replace("--folder=", f"--folder={folder}/") for each in one if "run" not in each]
+            for one in commands
+        ]
+
+    for name, *arguments in within(tmp_path / "one"):
+        run(monkeypatch, name, arguments)
+    ended = torchrun([[*each, *TWO] for each in within(tmp_path / "two")])
+    assert ended.returncode == 0, ended.stderr
+    for folder in sorted((tmp_path / "one").iterdir()):
+        check_same(folder, tmp_path / "two" / folder.name)
+
+
+@pytest.mark.parametrize(
+    ("rank", "how", "reason"),
+    [
+        (0, "mistake", "error: data: one process met a text"),
+        (1, "mistake", "error: data: one process met a text"),
+        (0, "fault", "RuntimeError: a fault in one process"),
+        (1, "fault", "RuntimeError: a fault in one process"),
+        (1, "kill", "error: trainer: another process of this run ended"),
+    ],
+)
+def test_a_failing_process_ends_all(arguments: list[str], rank: int, how: str, reason: str) -> None:
+    """Soon, with the reason told once, and without results."""
+    callback = ["--trainer.callbacks+=tests.misfortunes.Fail", f"--trainer.callbacks.rank={rank}",
+                f"--trainer.callbacks.how={how}"]  # fmt: skip
+    ended = command("predict", [*arguments, *TWO, *callback])
+    assert ended.returncode != 0
+    told = [line for line in ended.stderr.splitlines() if reason in line]
+    assert len(told) == 1, ended.stderr
+    assert ("Traceback" in ended.stderr) == (how == "fault")
+    assert ended.stderr.count("error: ") <= 1
+
+
+def test_a_mistake_that_all_make_is_told_once(arguments: list[str]) -> None:
+    """As one that shows when the data is read."""
+    ended = command("predict", [*arguments, *TWO, "--data.held_out=12"])
     assert ended.returncode == 2
-    assert "trainer.devices: got 2 processes, but `operate` evaluates in one" in ended.stderr
+    assert ended.stderr.count("error: ") == 1, ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_interruption_ends_all(arguments: list[str]) -> None:
+    """As by Ctrl-C, which reaches every process of the terminal."""
+    callback = ["--trainer.callbacks+=tests.misfortunes.Linger", "--trainer.callbacks.patience=60"]
+    started = subprocess.Popen(
+        [sys.executable, str(ROOT / "main.py"), "operate", *arguments, *TWO, *callback],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+        start_new_session=True,
+    )  # fmt: skip
+    assert started.stdout is not None
+    # The model's line is the last before the first evaluation.
+    while "take part" not in started.stdout.readline():
+        pass
+    time.sleep(2)
+    begun = time.monotonic()
+    os.killpg(started.pid, signal.SIGINT)
+    # This waits until no process holds the other end.
+    output, errors = started.communicate(timeout=60)
+    assert time.monotonic() - begun < 20
+    assert started.returncode == 1
+    assert "interrupted" in output
+    assert "Traceback" not in errors
+
+
+def test_a_long_evaluation_of_one_process_is_waited_for(arguments: list[str]) -> None:
+    """Longer than ordinary collectives wait."""
+    linger = ["--trainer.callbacks+=tests.misfortunes.Linger", "--data.held_out=1"]
+    ended = command("validate", [*arguments, *TWO, *linger])
+    assert ended.returncode == 0, ended.stderr
+    assert "tiny_choose acc" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("strategy", "reason"),
+    [
+        ("ddp_spawn", "DDPStrategy with spawned or forked processes"),
+        ("deepspeed", "DeepSpeed"),
+    ],
+)
+def test_other_strategies_are_refused(arguments: list[str], strategy: str, reason: str) -> None:
+    """In a sentence that says what to use."""
+    ended = command(
+        "operate", [*arguments, "--trainer.devices=2", f"--trainer.strategy={strategy}"]
+    )
+    assert ended.returncode == 2
+    assert reason in ended.stderr
     assert "Traceback" not in ended.stderr

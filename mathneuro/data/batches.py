@@ -7,14 +7,19 @@ import torch
 from torch.utils.data import Dataset
 
 from mathneuro.data.tokens import TokenizedText
+from mathneuro.ranks import ALONE, Ranks
 
 Batch = dict[str, Any]
 """Tensors and names of one batch; see `pad`."""
 
 
-def bucket(texts: Sequence[TokenizedText], batch_size: int) -> list[list[TokenizedText]]:
-    """Group texts of similar length, longest first, so that memory runs out at once or never."""
-    ordered = sorted(texts, key=lambda text: -len(text.tokens))
+def bucket(texts: Sequence[TokenizedText], batch_size: int) -> list[list[int]]:
+    """Group texts of similar length, longest first, so that memory runs out at once or never.
+
+    Returns:
+        The positions of the texts of each batch.
+    """
+    ordered = sorted(range(len(texts)), key=lambda position: -len(texts[position].tokens))
     return [ordered[start : start + batch_size] for start in range(0, len(ordered), batch_size)]
 
 
@@ -47,14 +52,17 @@ def pad(texts: Sequence[TokenizedText], pad_token: int) -> Batch:
 
 
 class BatchedTexts(Dataset[Batch]):
-    """The batches of one set of texts; each item is a whole batch.
+    """The batches of one set of texts; each item is a whole batch, see `pad`.
+
+    Each also holds the ``positions`` of its texts in the set. Batches are the same for any number
+    of processes, which share them. A process for which none is left gets one without anything in
+    it, since Lightning skips an epoch without batches, and what callbacks do at its end with it.
 
     Args:
         texts: The texts.
         batch_size: Texts a batch.
         pad_token: Id to fill up with.
-        rank: Which share of the batches to give.
-        world_size: Number of shares; together they hold each batch once.
+        ranks: The processes that share the batches.
     """
 
     def __init__(
@@ -62,10 +70,10 @@ class BatchedTexts(Dataset[Batch]):
         texts: Sequence[TokenizedText],
         batch_size: int,
         pad_token: int,
-        rank: int = 0,
-        world_size: int = 1,
+        ranks: Ranks = ALONE,
     ) -> None:
-        self._batches = bucket(texts, batch_size)[rank::world_size]
+        self._texts = texts
+        self._batches = ranks.share(bucket(texts, batch_size)) or [[]]
         self._pad_token = pad_token
 
     def __len__(self) -> int:
@@ -73,5 +81,9 @@ class BatchedTexts(Dataset[Batch]):
         return len(self._batches)
 
     def __getitem__(self, index: int) -> Batch:
-        """Return one batch, see `pad`."""
-        return pad(self._batches[index], self._pad_token)
+        """Return one batch; empty if there is none."""
+        positions = self._batches[index]
+        if not positions:
+            return {}
+        batch = pad([self._texts[position] for position in positions], self._pad_token)
+        return {**batch, "positions": torch.tensor(positions)}

@@ -20,6 +20,7 @@ from mathneuro.data.sets import DrawnSet, TokenizedSet
 from mathneuro.data.spec import MATH, TextSet
 from mathneuro.data.tokens import TokenizedText, check_chat_template, tokenize, writes_the_date
 from mathneuro.errors import InputError
+from mathneuro.ranks import ALONE, Ranks
 
 if TYPE_CHECKING:
     from mathneuro.module import CausalLanguageModel
@@ -92,6 +93,11 @@ class TextDataModule(LightningDataModule):
         return self._tokenized
 
     @override
+    def prepare_data(self) -> None:
+        """Read the texts in one process of each machine first, so that it builds their caches."""
+        _ = self.drawn
+
+    @override
     def setup(self, stage: str) -> None:
         """Read, draw and tokenize, once for all stages; every mistake in the data shows here."""
         if self.trainer is None:
@@ -105,22 +111,39 @@ class TextDataModule(LightningDataModule):
     @override
     def predict_dataloader(self) -> list[DataLoader[Batch]]:
         """Return one loader a set, in the order of `names`."""
-        return [self._loader(texts.identification) for texts in self.tokenized.values()]
+        ranks = self._ranks()
+        return [self._loader(texts.identification, ranks) for texts in self.tokenized.values()]
 
     @override
     def val_dataloader(self) -> list[DataLoader[Batch]]:
         """Return what is evaluated: held-out texts by set, or the settings of a sweep."""
         if self.positions is not None:
-            return [DataLoader(self.positions, batch_size=None)]  # type: ignore[arg-type]
+            mine: list[int | None] = [*self._ranks().part(self.positions)]
+            if self.positions and not mine:
+                # A process without any batch would skip the epoch, and not wait for the others.
+                mine = [None]
+            return [DataLoader(mine, batch_size=None)]  # type: ignore[arg-type]
         if self.number_held_out == 0:
             # Without any batch, Lightning would skip the epoch and with it the evaluation of tasks.
             empty: list[Batch] = [{}]
             return [DataLoader(empty, batch_size=None)]  # type: ignore[arg-type]
-        return self.held_out_loaders()
+        return self.held_out_loaders(self._ranks())
 
-    def held_out_loaders(self) -> list[DataLoader[Batch]]:
-        """Return one loader a set that has held-out texts, in the order of `names`."""
-        return [self._loader(each.held_out) for each in self.tokenized.values() if each.held_out]
+    def held_out_loaders(self, ranks: Ranks) -> list[DataLoader[Batch]]:
+        """Return one loader a set that has held-out texts, in the order of `names`.
+
+        Args:
+            ranks: The processes that share the texts.
+        """
+        held_out = (each.held_out for each in self.tokenized.values() if each.held_out)
+        return [self._loader(texts, ranks) for texts in held_out]
+
+    def _ranks(self) -> Ranks:
+        """Return the processes of the run."""
+        if self.trainer is None:
+            return ALONE
+        module: CausalLanguageModel = self.trainer.lightning_module  # type: ignore[assignment]
+        return module.ranks
 
     def notes(self, context_length: int | None) -> list[str]:
         """Tell what happened to texts that could not be used as they are.
@@ -311,17 +334,8 @@ class TextDataModule(LightningDataModule):
         dated = drawn.spec.chat_template and writes_the_date(tokenizer)
         return TokenizedSet(identification, held_out, cut + held_out_cut, dated)
 
-    def _loader(self, texts: list[TokenizedText]) -> DataLoader[Batch]:
-        rank, world_size = 0, 1
-        if self.trainer is not None:
-            rank, world_size = self.trainer.global_rank, self.trainer.world_size
-        batches = -(-len(texts) // self.batch_size)
-        if batches < world_size:
-            raise InputError(
-                f"trainer.devices: got {world_size} processes for {batches} batches of texts, but "
-                "each process needs at least one; use fewer processes or a smaller data.batch_size"
-            )
-        dataset = BatchedTexts(texts, self.batch_size, self._pad_token, rank, world_size)
+    def _loader(self, texts: list[TokenizedText], ranks: Ranks) -> DataLoader[Batch]:
+        dataset = BatchedTexts(texts, self.batch_size, self._pad_token, ranks)
         return DataLoader(dataset, batch_size=None)
 
 
