@@ -18,6 +18,7 @@ from lightning.pytorch.cli import (
     SaveConfigCallback,
 )
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
@@ -38,6 +39,9 @@ REPORT = "report"
 
 MISTAKE = 2
 """Exit status of a run that a mistake in its input ended."""
+
+TERMINATED = 128 + signal.SIGTERM
+"""Exit status of a run that a scheduler or ``kill`` ended."""
 
 RUN_PARTS = {"model", "datamodule"}
 """Arguments of commands that do not come from the command line."""
@@ -235,6 +239,9 @@ def ending_together(trainer: Trainer) -> Iterator[None]:
         yield
     except InputError:
         raise
+    except SIGTERMException:
+        # As a shell tells of it; the exception's own status is that of success.
+        raise SystemExit(TERMINATED) from None
     except Exception:
         if is_first_to_fail():
             raise

@@ -23,6 +23,11 @@ PATIENCE = timedelta(days=365)
 LOOK_SECONDS = 0.02
 """How often a waiting process looks up, so that an interruption reaches it."""
 
+LOST = (
+    "trainer: another process of this run ended before its work was done; see what it said last, "
+    "or whether its machine ran out of memory"
+)
+
 FAILED = "mathneuro/failed"
 """Key under which a process that fails tells the others."""
 
@@ -98,7 +103,7 @@ class Ranks:
                 time.sleep(LOOK_SECONDS)
             arrival.wait()
         except RuntimeError as error:
-            raise _lost(error) from error
+            raise InputError(LOST) from error
 
     def gather(self, value: T) -> list[T]:
         """Return what every process gives, in the order of their ranks; all have to call it.
@@ -113,7 +118,7 @@ class Ranks:
         try:
             distributed.all_gather_object(values, value, group=self.group)
         except RuntimeError as error:
-            raise _lost(error) from error
+            raise InputError(LOST) from error
         return values
 
     def in_turn(self, work: Callable[[], T]) -> T:
@@ -168,10 +173,3 @@ def is_first_to_fail() -> bool:
     except DistError:
         # The process that keeps the store has gone, and has told why.
         return False
-
-
-def _lost(error: RuntimeError) -> InputError:
-    return InputError(
-        "trainer: another process of this run ended before its work was done "
-        f"({str(error).splitlines()[0]}); see what it said last, or whether memory ran out"
-    )

@@ -21,6 +21,10 @@ def settle() -> None:
     os.environ.setdefault("TQDM_DELAY", "2")
     os.environ.setdefault("TQDM_LEAVE", "")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # Set by Lightning and torchrun, and by SLURM: one process of all shows bars.
+    ranks = ("LOCAL_RANK", "RANK", "NODE_RANK", "SLURM_PROCID")
+    if any(os.environ.get(name, "0") != "0" for name in ranks):
+        os.environ["TQDM_DISABLE"] = "1"
 
 
 def quieten() -> None:

@@ -54,8 +54,14 @@ class Linger(Callback):
         distributed_c10d._set_pg_timeout(timedelta(seconds=self.patience))
 
     def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: object,
+        batch: object,
+        batch_idx: int,
+        dataloader_idx: int = 0,
     ) -> None:
         """Wait, as a long evaluation would."""
-        if trainer.is_global_zero:
+        if trainer.is_global_zero and (batch_idx, dataloader_idx) == (0, 0):
             time.sleep(2 * self.patience)
