@@ -93,7 +93,7 @@ class CausalLanguageModel(LightningModule):
         include: list[str] | None = None,
         exclude: list[str] | None = None,
         device_map: dict[str, int | str] | str | None = None,
-        max_memory: dict[str, str] | None = None,
+        max_memory: dict[int | str, str] | None = None,
     ) -> None:
         super().__init__()
         self.include = include

@@ -34,7 +34,7 @@ class Placement:
     """
 
     device_map: Mapping[str, int | str] | str | None = None
-    max_memory: Mapping[str, str] | None = None
+    max_memory: Mapping[int | str, str] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a map or a memory that makes no sense."""
@@ -54,8 +54,8 @@ class Placement:
                     "model.max_memory: it is given, but only a device map that is made by a plan "
                     "follows it; set model.device_map to auto"
                 )
-            for name, memory in self.max_memory.items():
-                _check_memory(name, memory)
+            for place, memory in self.max_memory.items():
+                _check_memory(place, memory)
 
     @property
     def is_fixed(self) -> bool:
@@ -91,7 +91,7 @@ class Placement:
         """Return the keyword arguments of ``from_pretrained``.
 
         Raises:
-            InputError: If the map names a device that is not there.
+            InputError: If a device is named that is not there.
         """
         if self.device_map is None:
             return {}
@@ -99,17 +99,13 @@ class Placement:
             keywords: dict[str, Any] = {"device_map": self.device_map}
             if self.max_memory is not None:
                 memory = {_number(name): each for name, each in self.max_memory.items()}
+                for name in memory:
+                    _check_there("model.max_memory", name)
                 keywords["max_memory"] = memory
             return keywords
-        there = torch.accelerator.device_count()
         devices = {name: _number(device) for name, device in self.device_map.items()}
-        for name, device in devices.items():
-            number = device if isinstance(device, int) else torch.device(device).index
-            if device != "cpu" and (number or 0) >= there:
-                raise InputError(
-                    f"model.device_map: got {device} for {name!r}, but this machine has {there} "
-                    "accelerators, counted from 0; name one of them, or cpu"
-                )
+        for device in devices.values():
+            _check_there("model.device_map", device)
         return {"device_map": devices}
 
     def check_modules(self, model: nn.Module) -> None:
@@ -147,11 +143,12 @@ class Placement:
         devices: Mapping[str, int | str] = getattr(model, "hf_device_map", {})
         on_disk = [name for name, device in devices.items() if device == "disk"]
         if on_disk:
+            first = on_disk[0] or "the model"
+            more = f" (and {len(on_disk) - 1} more)" if len(on_disk) > 1 else ""
             raise InputError(
-                f"model.device_map: got {_shown(self.device_map)}, which puts {on_disk[0]} and "
-                f"{len(on_disk) - 1} other modules on the disk, where an edit would have to change "
-                "the checkpoint; raise model.max_memory (that of cpu, too), or use a machine with "
-                "more memory"
+                f"model.device_map: got {_shown(self.device_map)}, which leaves {first}{more} on "
+                "the disk, where an edit would have to change the checkpoint; raise "
+                "model.max_memory (that of cpu, too), or use a machine with more memory"
             )
 
 
@@ -175,10 +172,21 @@ def _check_device(name: str, device: int | str) -> None:
         )
 
 
-def _check_memory(name: str, memory: str) -> None:
+def _check_there(field: str, device: int | str) -> None:
+    """Refuse an accelerator that this machine does not have."""
+    there = torch.accelerator.device_count()
+    number = device if isinstance(device, int) else torch.device(device).index
+    if device != "cpu" and (number or 0) >= there:
+        raise InputError(
+            f"{field}: got {device}, but this machine has {there} accelerators, counted from 0; "
+            "name one of them, or cpu"
+        )
+
+
+def _check_memory(name: int | str, memory: str) -> None:
     from accelerate.utils import convert_file_size_to_int
 
-    if name != "cpu" and not name.isdecimal():
+    if name != "cpu" and not str(name).isdecimal():
         raise InputError(
             f"model.max_memory: got {name!r}, but it must name cpu or the number of an "
             "accelerator; correct it"

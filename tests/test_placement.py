@@ -122,7 +122,7 @@ def test_the_weights_stay_where_they_were_placed(model_folder: Path) -> None:
 )
 def test_what_makes_no_sense_is_one_sentence(
     device_map: Any,  # noqa: ANN401
-    max_memory: dict[str, str] | None,
+    max_memory: dict[int | str, str] | None,
     sentence: str,
 ) -> None:
     """With the field, what it held, and what to do."""
@@ -130,13 +130,26 @@ def test_what_makes_no_sense_is_one_sentence(
         Placement(device_map, max_memory)
 
 
-def test_numbers_are_numbers_for_accelerate() -> None:
+def test_numbers_are_numbers_for_accelerate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether YAML read them as such or not."""
-    placement = Placement("auto", {"0": "20GiB", "cpu": "60GiB"})
-    assert placement.arguments()["max_memory"] == {0: "20GiB", "cpu": "60GiB"}
-    for device in (99, "99", "cuda:99"):
-        with pytest.raises(InputError, match="99 for 'a', but this machine has"):
-            Placement({"a": device}).arguments()
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    for number in (1, "1"):
+        placement = Placement("auto", {number: "20GiB", "cpu": "60GiB"})
+        assert placement.arguments()["max_memory"] == {1: "20GiB", "cpu": "60GiB"}
+        assert Placement({"": number}).arguments() == {"device_map": {"": 1}}
+
+
+@pytest.mark.parametrize("device", [99, "99"])
+def test_accelerators_that_are_not_there_are_refused(device: int | str) -> None:
+    """In a map, and in a limit."""
+    for field, placement in {
+        "device_map": Placement({"a": device}),
+        "max_memory": Placement("auto", {device: "1GiB"}),
+    }.items():
+        with pytest.raises(InputError, match=f"{field}: got 99, but this machine has . accel"):
+            placement.arguments()
+    with pytest.raises(InputError, match="got cuda:99, but this machine has"):
+        Placement({"a": "cuda:99"}).arguments()
 
 
 @pytest.mark.parametrize(
@@ -159,9 +172,12 @@ def test_a_map_that_does_not_fit_the_model_is_refused(
 
 def test_what_fits_on_the_disk_alone_is_refused(model_folder: Path) -> None:
     """It is known once the plan is made."""
-    source = ModelSource(str(model_folder), placement=Placement("auto", {"cpu": "4KB"}))
-    with pytest.raises(InputError, match=r"other modules on the disk, .*; raise model\.max_mem"):
-        load_model(source)
+    for memory, left in (("12KB", r"model\S+ \(and \d+ more\)"), ("1KB", "the model")):
+        source = ModelSource(str(model_folder), placement=Placement("auto", {"cpu": memory}))
+        with pytest.raises(
+            InputError, match=rf"leaves {left} on the disk, .*; raise model\.max_mem"
+        ):
+            load_model(source)
 
 
 def test_a_precision_that_would_convert_weights_is_refused(
