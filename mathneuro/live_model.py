@@ -196,6 +196,8 @@ class LiveModel(HFLM):  # type: ignore[misc]
         self, context: torch.Tensor, max_length: int, stop: list[str], **keywords: Any
     ) -> torch.Tensor:
         """Generate as lm-eval does, and count answers that neither a stop word nor EOS ended."""
+        # Processes that run one model together have to run it equally often.
+        keywords["synced_gpus"] = self._ranks.in_lockstep
         output: torch.Tensor = super()._model_generate(context, max_length, stop, **keywords)
         if output.shape[1] >= max_length:
             for answer in output[:, context.shape[1] :]:

@@ -14,7 +14,7 @@ from torch import nn
 from mathneuro.errors import InputError
 from mathneuro.hub import offline_if_unreachable
 from mathneuro.placement import Placement
-from mathneuro.storage import saved_numbers
+from mathneuro.storage import is_spread, saved_numbers, whole
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -208,13 +208,15 @@ def weight_hash(model: nn.Module) -> str:
     tensors = saved_numbers(model)
 
     def one(name: str) -> bytes:
-        tensor = tensors[name].detach().cpu().contiguous()
+        tensor = whole(tensors[name]).detach().cpu().contiguous()
         digest = hashlib.sha256(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.flatten().view(torch.uint8).numpy().data)
         return digest.digest()
 
-    # hashlib lets go of the interpreter lock, so that threads hash several tensors at once.
-    with ThreadPoolExecutor() as pool:
+    # hashlib lets go of the interpreter lock, so that threads hash several tensors at once. But
+    # tensors that are spread over processes are copied together in the same order in each.
+    threads = 1 if any(map(is_spread, tensors.values())) else None
+    with ThreadPoolExecutor(threads) as pool:
         return hashlib.sha256(b"".join(pool.map(one, sorted(tensors)))).hexdigest()[:32]
 
 

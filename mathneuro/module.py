@@ -31,6 +31,7 @@ from mathneuro.ranks import ALONE, Ranks
 from mathneuro.results import coverage_fingerprint, coverage_record, neurons_record
 from mathneuro.scores import Score, Scores, finite
 from mathneuro.selection import Selection
+from mathneuro.spread import spread
 from mathneuro.storage import storage_devices
 from mathneuro.study import InFlight, Study, fingerprint
 from mathneuro.suitability import check_model, head_weight, position_table
@@ -206,6 +207,30 @@ class CausalLanguageModel(LightningModule):
             self.model = load_model(self.source)
             _ = self.candidates, self.identity
             self.ranks.agree("the model", lambda: self.identity["weight_hash"])
+            if self.ranks.in_lockstep and self.device_mesh is not None:
+                spread(self.model, self.device_mesh)
+
+    @override
+    def on_validation_model_eval(self) -> None:
+        """Try the model out before callbacks ask for what that tells."""
+        super().on_validation_model_eval()
+        self._try_together()
+
+    @override
+    def on_predict_model_eval(self) -> None:
+        """Try the model out before callbacks ask for what that tells."""
+        super().on_predict_model_eval()
+        self._try_together()
+
+    def _try_together(self) -> None:
+        """Make the trial passes in all processes that run one model together.
+
+        Some callbacks act in the first process alone, where no forward pass may begin.
+        """
+        if self.ranks.in_lockstep:
+            _ = self.coverage
+            if self.needs_activations:
+                _ = self.neurons
 
     def begin_study(self) -> None:
         """Refuse a sweep of another model, and write down what this one plans."""

@@ -46,8 +46,7 @@ class Weight:
     @property
     def stored(self) -> Tensor:
         """The matrix as it is stored, two-dimensional: a view of the parameter's real numbers."""
-        parameter = numbers(self.module, self.attribute).detach()
-        return parameter if self.expert is None else parameter[self.expert]
+        return numbers(self.module, self.attribute, self.expert).detach()
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
