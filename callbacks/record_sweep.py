@@ -69,8 +69,8 @@ class RecordSweep(SettingCallback):
 
         record = _measured(run, flight) if flight.known is None else _known(flight, flight.known)
         record |= {"name": flight.name, "run": _circumstances(run, flight)}
+        study.keep(record, run.writes)
         if run.writes:
-            study.write(record)
             write_setting_board(study.folder, record)
         if run.module.ranks.in_lockstep:
             # What one process finds in the folder all must find.
@@ -185,7 +185,7 @@ def _selection(flight: InFlight) -> dict[str, Any] | None:
 def _circumstances(run: Run, flight: InFlight) -> dict[str, Any]:
     return {
         "seconds": time.perf_counter() - flight.start,
-        "device": str(run.module.device),
+        "device": run.module.devices,
         "host": platform.node(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }

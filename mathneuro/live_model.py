@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from lm_eval.models.huggingface import HFLM
 
+from mathneuro.decoder import input_device
 from mathneuro.evaluation import quiet
 from mathneuro.ranks import ALONE, Ranks
 from mathneuro.request_batches import TokenRequest, generation_batches, likelihood_batches
@@ -59,8 +60,8 @@ class LiveModel(HFLM):  # type: ignore[misc]
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Evaluate in this block: in evaluation mode, on the model's device, with new counts."""
-        self._device = self.model.device
+        """Evaluate in this block: in evaluation mode, where texts have to be, with new counts."""
+        self._device = input_device(self.model)
         self._cut, self._cut_by_all = Counter[str](), Counter[str]()
         with _keep_mode(self.model), torch.no_grad():
             self.model.eval()
@@ -195,6 +196,8 @@ class LiveModel(HFLM):  # type: ignore[misc]
         self, context: torch.Tensor, max_length: int, stop: list[str], **keywords: Any
     ) -> torch.Tensor:
         """Generate as lm-eval does, and count answers that neither a stop word nor EOS ended."""
+        # Processes that run one model together have to run it equally often.
+        keywords["synced_gpus"] = self._ranks.in_lockstep
         output: torch.Tensor = super()._model_generate(context, max_length, stop, **keywords)
         if output.shape[1] >= max_length:
             for answer in output[:, context.shape[1] :]:

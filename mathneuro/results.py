@@ -86,7 +86,7 @@ def run_record(
         "command": command,
         "finished": finished,
         "versions": library_versions(),
-        "device": str(module.device),
+        "device": module.devices,
         "model": module.identity,
         "coverage": coverage_record(module.coverage),
     }

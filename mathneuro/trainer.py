@@ -11,6 +11,7 @@ from mathneuro.errors import InputError
 from mathneuro.grid import Grid
 from mathneuro.plan import plan_lines
 from mathneuro.shard import Shard
+from mathneuro.spread import spread_over_all
 from mathneuro.strategies import check_strategy
 from mathneuro.study import Study
 from mathneuro.terminal import counted, say, tell
@@ -144,6 +145,7 @@ class MathNeuroTrainer(Trainer):
         """Note the command, and refuse settings that it does not work with."""
         self.command = command
         check_strategy(self.strategy)
+        spread_over_all(self.strategy)
         for name in ("limit_predict_batches", "limit_val_batches"):
             limit = getattr(self, name)
             if isinstance(limit, int) or limit != 1.0:
