@@ -12,6 +12,7 @@ same batches, which need nothing of one another, are timed as well: they are wha
 """
 
 import statistics
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ class Parts:
         return self.stopwatch.seconds
 
 
-def build(random_parameters: int | None, texts: int, questions: int) -> Parts:
+def build(random_parameters: int | None, texts: int, questions: int, folder: str) -> Parts:
     """Build a Trainer, a module and the texts."""
     module = CausalLanguageModel(str(MODEL))
     if random_parameters is not None:
@@ -105,6 +106,7 @@ def build(random_parameters: int | None, texts: int, questions: int) -> Parts:
         accelerator="cpu",
         devices=2,
         strategy="ddp",
+        default_root_dir=folder,
         callbacks=[AccumulateImportance(), tasks, stopwatch],
         logger=False,
         enable_progress_bar=False,
@@ -136,7 +138,13 @@ def main(
         questions: Questions of each task.
         rounds: How often each is timed.
     """
-    both, alone = (build(random_parameters, texts, questions) for _ in range(2))
+    with tempfile.TemporaryDirectory() as folder:
+        both, alone = (build(random_parameters, texts, questions, folder) for _ in range(2))
+        measure(both, alone, rounds)
+
+
+def measure(both: Parts, alone: Parts, rounds: int) -> None:
+    """Measure and print; the work is shared, or all of it done by the first process."""
     both.identify()
     alone.module.ranks = FirstAlone(**vars(both.module.ranks))
     alone.identify()
