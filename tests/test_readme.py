@@ -42,7 +42,7 @@ def test_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyP
         words = [name, *arguments, *extra.get(name, few)]
         if "--trainer.devices" in words:
             # The other processes are started with the arguments of this one.
-            whole = [sys.executable, ROOT / "main.py", *words]
+            whole = [sys.executable, str(ROOT / "main.py"), *words]
             subprocess.run(whole, check=True, timeout=180, cwd=tmp_path)
         else:
             run(monkeypatch, name, words[1:])
