@@ -19,6 +19,7 @@ from lightning.pytorch.cli import (
 )
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from lightning.pytorch.utilities.exceptions import SIGTERMException
+from torch.distributed import DistError
 from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
@@ -242,6 +243,12 @@ def ending_together(trainer: Trainer) -> Iterator[None]:
     except SIGTERMException:
         # As a shell tells of it; the exception's own status is that of success.
         raise SystemExit(TERMINATED) from None
+    except DistError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"trainer: the processes of this run did not find one another ({reason}); start one on "
+            "every device of every machine, and check that they reach the first machine"
+        ) from error
     except Exception:
         if is_first_to_fail():
             raise
