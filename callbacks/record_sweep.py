@@ -63,6 +63,11 @@ class RecordSweep(SettingCallback):
             self._load(run, run.module.study)
 
     @override
+    def on_setting_start(self, run: Run, study: Study, position: int) -> None:
+        """End if another process has: settings need nothing of one another, and would go on."""
+        run.module.ranks.check()
+
+    @override
     def on_setting_end(self, run: Run, study: Study, flight: InFlight) -> None:
         """Write the result of a setting, whole."""
         from mathneuro.report import write_setting_board

@@ -19,7 +19,6 @@ from lightning.pytorch.cli import (
 )
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from lightning.pytorch.utilities.exceptions import SIGTERMException
-from torch.distributed import DistError
 from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
@@ -27,7 +26,7 @@ from mathneuro.errors import InputError
 from mathneuro.grid import Grid
 from mathneuro.messages import shorten
 from mathneuro.module import CausalLanguageModel
-from mathneuro.ranks import is_first_to_fail
+from mathneuro.ranks import is_first_to_fail, what_went_wrong
 from mathneuro.trainer import MathNeuroTrainer
 
 DESCRIPTION = """Find the parameters of a language model that matter for math and not for ordinary
@@ -243,13 +242,10 @@ def ending_together(trainer: Trainer) -> Iterator[None]:
     except SIGTERMException:
         # As a shell tells of it; the exception's own status is that of success.
         raise SystemExit(TERMINATED) from None
-    except DistError as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(
-            f"trainer: the processes of this run did not find one another ({reason}); start one on "
-            "every device of every machine, and check that they reach the first machine"
-        ) from error
-    except Exception:
+    except Exception as error:
+        sentence = what_went_wrong(error)
+        if sentence is not None:
+            raise InputError(sentence) from error
         if is_first_to_fail():
             raise
         raise SystemExit(MISTAKE) from None

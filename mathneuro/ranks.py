@@ -105,6 +105,21 @@ class Ranks:
         except RuntimeError as error:
             raise InputError(LOST) from error
 
+    def check(self) -> None:
+        """Refuse to go on alone, where there is nothing to wait for.
+
+        Raises:
+            InputError: If another process failed, or the one that started this one is gone.
+        """
+        if self.group is None:
+            return
+        try:
+            failed = _store().check([FAILED])
+        except DistError as error:
+            raise InputError(LOST) from error
+        if failed:
+            raise InputError(LOST)
+
     def gather(self, value: T) -> list[T]:
         """Return what every process gives, in the order of their ranks; all have to call it.
 
@@ -156,6 +171,27 @@ ALONE = Ranks()
 """One process that shares nothing with others."""
 
 
+def what_went_wrong(error: Exception) -> str | None:
+    """Say in a sentence what an error means, if it is one of processes that cannot meet.
+
+    Args:
+        error: An error, of a library too.
+
+    Returns:
+        The sentence. None: it is an error of something else.
+    """
+    # Gloo raises plain errors, which name the file of its source code where they come from.
+    if not isinstance(error, DistError) and "/gloo/transport/" not in str(error):
+        return None
+    if distributed.is_initialized():
+        return LOST
+    reason = str(error).splitlines()[0]
+    return (
+        f"trainer: the processes of this run did not find one another ({reason}); start one on "
+        "every device of every machine, and check that they reach the first machine"
+    )
+
+
 def is_first_to_fail() -> bool:
     """Tell whether this process is the one to tell the user why the run ends.
 
@@ -167,9 +203,12 @@ def is_first_to_fail() -> bool:
         local = os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", "0"))
         return local == "0"
     try:
-        # The store is what processes met through; torch has no public name for it.
-        store = distributed_c10d._get_default_store()
-        return bool(store.add(FAILED, 1) == 1)
+        return bool(_store().add(FAILED, 1) == 1)
     except DistError:
         # The process that keeps the store has gone, and has told why.
         return False
+
+
+def _store() -> Any:  # noqa: ANN401
+    """Return what the processes met through, for which torch has no public name."""
+    return distributed_c10d._get_default_store()
