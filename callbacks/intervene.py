@@ -85,9 +85,9 @@ class Intervene(SettingCallback):
         pl_module: LightningModule,
         exception: BaseException,
     ) -> None:
-        """Undo the edit."""
-        run = running(trainer, pl_module)
-        self._undo(run)
+        """Undo the edit, if there is one: what went wrong may have been before there was data."""
+        if self._saved is not None:
+            self._undo(running(trainer, pl_module))
 
     def _check_factors(self, run: Run) -> None:
         if run.module.study is None:

@@ -223,9 +223,7 @@ def run(
     try:
         CommandLine(callbacks, silent_callbacks, save_config, progress_bar)
     except InputError as error:
-        if is_first_to_fail():
-            fail(str(error))
-        raise SystemExit(MISTAKE) from None
+        fail(str(error))
 
 
 @contextmanager
@@ -257,6 +255,7 @@ def ending_together(trainer: Trainer) -> Iterator[None]:
 
 
 def fail(sentence: str) -> None:
-    """Print an error and exit with status 2."""
-    sys.stderr.write(f"error: {sentence}\n")
+    """Print an error, in one of several processes, and exit with status 2."""
+    if is_first_to_fail():
+        sys.stderr.write(f"error: {sentence}\n")
     raise SystemExit(MISTAKE)

@@ -25,6 +25,8 @@ def check_strategy(strategy: Strategy) -> None:
     kind = type(strategy)
     if kind not in (SingleDeviceStrategy, DDPStrategy, ModelParallelStrategy):
         raise InputError(f"trainer.strategy: got {kind.__name__}, which is not supported; {ADVICE}")
+    if isinstance(strategy, DDPStrategy | ModelParallelStrategy):
+        _check_number(strategy)
     launcher = strategy.launcher
     if launcher is not None and not isinstance(launcher, _SubprocessScriptLauncher):
         # Its processes end with each stage of a command, and what they found with them.
@@ -32,3 +34,20 @@ def check_strategy(strategy: Strategy) -> None:
             f"trainer.strategy: got {kind.__name__} with spawned or forked processes, which end "
             f"before a command does; {ADVICE}"
         )
+
+
+def _check_number(strategy: DDPStrategy | ModelParallelStrategy) -> None:
+    """Refuse another number of processes than torchrun or SLURM started."""
+    if strategy.cluster_environment is None:
+        return
+    try:
+        strategy.cluster_environment.validate_settings(
+            num_devices=strategy.num_processes, num_nodes=strategy.num_nodes
+        )
+    except ValueError as error:
+        raise InputError(
+            f"trainer.devices: got {strategy.num_processes}, and trainer.num_nodes "
+            f"{strategy.num_nodes}, but another number of processes was started ({error}); make "
+            "them the devices of a machine and the number of machines that torchrun or srun was "
+            "told"
+        ) from error
