@@ -192,13 +192,14 @@ def _check_memory(name: int | str, memory: str) -> None:
             "accelerator; correct it"
         )
     try:
-        if convert_file_size_to_int(memory) >= 0:
-            return
+        is_size = convert_file_size_to_int(memory) >= 0
     except ValueError:
-        pass
-    raise InputError(
-        f"model.max_memory: got {memory!r} for {name!r}, but it must be a size; write it as 20GiB"
-    )
+        is_size = False
+    if not is_size:
+        raise InputError(
+            f"model.max_memory: got {memory!r} for {name!r}, but it must be a size; write it as "
+            "20GiB"
+        )
 
 
 def _number(device: int | str) -> int | str:
