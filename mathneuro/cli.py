@@ -228,7 +228,7 @@ def run(
 
 @contextmanager
 def ending_together(trainer: Trainer) -> Iterator[None]:
-    """End the other processes of a run when this one fails, and let one alone tell the reason.
+    """End the processes that this one started when it fails, and let one alone tell the reason.
 
     Raises:
         SystemExit: If the reason is that of another process, which tells it.

@@ -11,6 +11,7 @@ from torch import distributed
 from torch.distributed import DistError, distributed_c10d
 
 from mathneuro.errors import InputError
+from mathneuro.shard import neighbours
 
 if TYPE_CHECKING:
     from lightning.pytorch import Trainer
@@ -38,7 +39,8 @@ class Ranks:
 
     They wait for one another in a group of their own, whose patience has no practical end: an
     ordinary collective gives up after some minutes, but one process may evaluate for hours while
-    the others are done. If a process is lost, the others hear of it at once.
+    the others are done. If a process is lost, the others hear of it where they wait (`meet`) or
+    look (`check`).
 
     Attributes:
         rank: Which of the processes this one is.
@@ -83,11 +85,7 @@ class Ranks:
 
     def part(self, items: Sequence[T]) -> list[T]:
         """Return this process's share of a list: neighbours."""
-        return [
-            item
-            for position, item in enumerate(items)
-            if not self.divides or position * self.count // len(items) == self.rank
-        ]
+        return neighbours(items, self.rank, self.count) if self.divides else list(items)
 
     def meet(self) -> None:
         """Wait until all processes are here.
@@ -119,6 +117,14 @@ class Ranks:
             raise InputError(LOST) from error
         if failed:
             raise InputError(LOST)
+
+    def collect(self, value: T) -> list[T]:
+        """Return what the processes give that divide the work; all have to call it.
+
+        Raises:
+            InputError: If another process ended.
+        """
+        return self.gather(value) if self.divides else [value]
 
     def gather(self, value: T) -> list[T]:
         """Return what every process gives, in the order of their ranks; all have to call it.

@@ -45,7 +45,7 @@ class Weight:
 
     @property
     def stored(self) -> Tensor:
-        """The matrix as it is stored, two-dimensional: a view of the parameter's real numbers."""
+        """The matrix as it is stored, two-dimensional; see `mathneuro.storage.numbers`."""
         return numbers(self.module, self.attribute, self.expert).detach()
 
     @property
@@ -55,7 +55,7 @@ class Weight:
 
     @property
     def matrix(self) -> Tensor:
-        """The matrix as ``[out, in]``: a view of the parameter's real numbers."""
+        """The matrix as ``[out, in]``."""
         return self.stored.t() if self.transposed else self.stored
 
     @property

@@ -7,7 +7,6 @@ is equal, bit for bit.
 import json
 from pathlib import Path
 
-import pytest
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor, distributed
@@ -17,15 +16,12 @@ from transformers import PreTrainedModel
 from typing_extensions import override
 
 from callbacks.run import running
-from mathneuro.edit import Edit, check_factor
-from mathneuro.errors import InputError
+from mathneuro.edit import Edit
 from mathneuro.layers import find_linear_weights
 from mathneuro.loading import weight_hash
-from mathneuro.methods import select
 from mathneuro.spread import spread
-from mathneuro.suitability import check_model
+from tests.alike import any_selection, check_found, logits
 from tests.families import FAMILIES
-from tests.test_offload import any_selection, importance, logits
 
 NAMES = ("Llama, tied head", "GPT-2", "OPT", "GPT-OSS", "Qwen3-MoE", "Granite 4 hybrid")
 
@@ -78,30 +74,7 @@ def check(name: str) -> None:
     found = weight_hash(model)
     assert found == weight_hash(plain)
     assert list(find_linear_weights(model).weights) == list(coverage.weights)
-    coverages = [check_model(plain, find_linear_weights(plain)), check_model(model, coverage)]
-    assert list(coverages[0].weights) == list(coverages[1].weights)
-    assert coverages[0].left_alone == coverages[1].left_alone
-    methods = ("mathneuro", "random") if name == "GPT-OSS" else ("mathneuro", "random", "lape")
-    both = [
-        importance(each, chosen, "lape" in methods)
-        for each, chosen in zip((plain, model), coverages, strict=True)
-    ]
-    for texts, vectors in both[0].sets.items():
-        for weight, vector in vectors.items():
-            assert torch.equal(vector, both[1].sets[texts][weight]), weight
-    for texts, vectors in both[0].activations.items():
-        for weight, vector in vectors.items():
-            assert torch.equal(vector, both[1].activations[texts][weight]), weight
-    for method in methods:
-        selections = [
-            select(chosen.weights, each, method, 0.3)
-            for each, chosen in zip(both, coverages, strict=True)
-        ]
-        assert selections[0].sha256() == selections[1].sha256(), method
-        assert selections[0].shapes == selections[1].shapes
-    check_factor(1.1, coverages[1].weights)
-    with pytest.raises(InputError, match="more than"):
-        check_factor(1e39, coverages[1].weights)
+    check_found(plain, model, coverage, name != "GPT-OSS")
     edit, before, saved = Edit(any_selection(plain), 1.5), logits(model), rows(model)
     assert torch.equal(before, logits(plain))
     with edit.applied(plain), edit.applied(model):

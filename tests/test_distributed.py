@@ -7,16 +7,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 
-from mathneuro.edit import Edit
-from mathneuro.importance import Importance
 from tests.commands import run
+from tests.processes import ROOT, check_same, command, torchrun
 
-ROOT = Path(__file__).parent.parent
 TWO = ["--trainer.devices=2", "--trainer.strategy=ddp"]
 
 ROLLING = """\
@@ -35,9 +31,6 @@ metadata:
   version: 1.0
 """
 
-CIRCUMSTANCES = ("seconds", "start", "end", "device", "host", "finished")
-"""What two runs of the same thing may differ in."""
-
 
 @pytest.fixture
 def everything(arguments: list[str], task_folder: Path) -> list[str]:
@@ -51,81 +44,6 @@ def everything(arguments: list[str], task_folder: Path) -> list[str]:
         "--lm_eval.batch_size=2",
         "--data.batch_size=2",
     ]
-
-
-def command(name: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command in processes of its own, under a time limit."""
-    return subprocess.run(
-        [sys.executable, str(ROOT / "main.py"), name, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-        cwd=ROOT,
-    )
-
-
-def torchrun(commands: list[list[str]]) -> subprocess.CompletedProcess[str]:
-    """Run commands one after the other in two processes that torchrun starts."""
-    started = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    return subprocess.run(
-        [*started, "-m", "tests.several", json.dumps(commands)],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-        cwd=ROOT,
-    )
-
-
-def measured(value: Any) -> Any:  # noqa: ANN401
-    """Return a record without the circumstances in which it was made."""
-    if isinstance(value, dict):
-        return {key: measured(each) for key, each in value.items() if key not in CIRCUMSTANCES}
-    return [measured(each) for each in value] if isinstance(value, list) else value
-
-
-def check_same(one: Path, two: Path) -> None:
-    """Check that two folders hold the same files with the same results, bit for bit."""
-    names = [
-        sorted(
-            str(path.relative_to(folder))
-            for path in folder.rglob("*")
-            if path.is_file() and "tfevents" not in path.name
-        )
-        for folder in (one, two)
-    ]
-    assert names[0] == names[1]
-    # One folder for TensorBoard's pages, or one a setting, and not one a process.
-    boards = [
-        {path.parent.relative_to(folder) for path in folder.rglob("*tfevents*")}
-        for folder in (one, two)
-    ]
-    assert boards[0] == boards[1]
-    for name in names[0]:
-        first, second = one / name, two / name
-        if name.endswith(".json"):
-            assert measured(json.loads(first.read_text())) == measured(
-                json.loads(second.read_text())
-            ), name
-        elif name.endswith((".jsonl", ".csv")):
-            assert first.read_text() == second.read_text(), name
-        elif "importance" in name:
-            check_same_importance(Importance.load(first), Importance.load(second))
-        elif name.startswith("edit"):
-            assert Edit.load(first).selection.sha256() == Edit.load(second).selection.sha256()
-
-
-def check_same_importance(one: Importance, two: Importance) -> None:
-    """Check that importance is the same, bit for bit."""
-    assert one.texts == two.texts
-    assert one.data == two.data
-    assert one.tokens == two.tokens
-    for vectors, others in ((one.sets, two.sets), (one.activations, two.activations)):
-        assert vectors.keys() == others.keys()
-        for name, by_weight in vectors.items():
-            for weight, vector in by_weight.items():
-                assert torch.equal(vector, others[name][weight]), (name, weight)
 
 
 def test_two_processes_do_what_one_does(
@@ -177,7 +95,9 @@ def test_any_number_of_texts_and_every_command(
 
     for name, *arguments in within(tmp_path / "one"):
         run(monkeypatch, name, arguments)
-    ended = torchrun([[*each, *TWO] for each in within(tmp_path / "two")])
+    ended = torchrun(
+        "tests.several", json.dumps([[*each, *TWO] for each in within(tmp_path / "two")])
+    )
     assert ended.returncode == 0, ended.stderr
     for folder in sorted((tmp_path / "one").iterdir()):
         check_same(folder, tmp_path / "two" / folder.name)

@@ -7,61 +7,27 @@ from pathlib import Path
 import pytest
 import torch
 from accelerate import disk_offload, dispatch_model
-from torch import Tensor, nn
+from torch import nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from mathneuro.activations import ActivationCounts
-from mathneuro.decoder import input_device, run_decoder
-from mathneuro.edit import Edit, check_factor
+from mathneuro.decoder import input_device
+from mathneuro.edit import Edit
 from mathneuro.errors import InputError
-from mathneuro.importance import Importance
-from mathneuro.layers import Coverage, find_linear_weights
+from mathneuro.layers import find_linear_weights
 from mathneuro.loading import weight_hash
-from mathneuro.methods import select
-from mathneuro.neurons import find_neurons
 from mathneuro.norms import InputNorms
 from mathneuro.selection import Selection
 from mathneuro.storage import numbers, run_device, storage_devices
-from mathneuro.suitability import check_model
 from mathneuro.totals import LARGEST, _groups
+from tests.alike import any_selection, check_found, logits
 from tests.families import FAMILIES
 from tests.offloading import DEVICE, offload_all, offload_blocks
-from tests.test_norms import TEXTS, measured_weights, padded
 
 Offload = Callable[[PreTrainedModel], PreTrainedModel]
 NAMES = ("Llama, tied head", "Llama, own head", "GPT-2", "GPT-OSS", "Qwen3-MoE")
-SETS = {"math": TEXTS[:3], "language": TEXTS[3:]}
 
 each_family = pytest.mark.parametrize("name", NAMES)
 each_way = pytest.mark.parametrize("offload", [offload_all, offload_blocks])
-
-
-def logits(model: PreTrainedModel) -> Tensor:
-    """Run a short text."""
-    with torch.no_grad():
-        output: Tensor = model(input_ids=torch.tensor([[3, 4, 5, 6]])).logits
-    return output
-
-
-def importance(model: PreTrainedModel, coverage: Coverage, lape: bool = False) -> Importance:
-    """Measure both sets."""
-    sets = {name: measured_weights(model, coverage, [texts]) for name, texts in SETS.items()}
-    found = Importance(sets, {name: len(texts) for name, texts in SETS.items()})
-    for name, texts in SETS.items() if lape else ():
-        counts = ActivationCounts(find_neurons(model, coverage).neurons)
-        ids, mask = padded(texts, "right")
-        with counts.recording(), counts.batch(mask), torch.no_grad():
-            run_decoder(model, ids, mask)
-        found.activations[name] = counts.counts()
-        found.tokens[name] = int(counts.tokens)
-    return found
-
-
-def any_selection(model: PreTrainedModel) -> Selection:
-    """Select every third parameter."""
-    weights = find_linear_weights(model).weights
-    positions = {name: torch.arange(0, each.numel, 3) for name, each in weights.items()}
-    return Selection(positions, {name: each.stored_shape for name, each in weights.items()})
 
 
 @each_family
@@ -73,33 +39,7 @@ def test_what_is_found_is_bit_equal(name: str, offload: Offload) -> None:
     assert storage_devices(model) == ["cpu"]
     assert input_device(model) == run_device(model) == DEVICE
     assert weight_hash(model) == weight_hash(plain)
-    coverages = [check_model(each, find_linear_weights(each)) for each in (plain, model)]
-    assert list(coverages[0].weights) == list(coverages[1].weights)
-    assert coverages[0].left_alone == coverages[1].left_alone
-    methods = ("mathneuro", "random", *(() if name == "GPT-OSS" else ("lape",)))
-    both = [
-        importance(each, coverage, "lape" in methods)
-        for each, coverage in zip((plain, model), coverages, strict=True)
-    ]
-    for texts in SETS:
-        for weight, vector in both[0].sets[texts].items():
-            assert torch.equal(vector, both[1].sets[texts][weight])
-    for method in methods:
-        selections = [
-            select(coverage.weights, each, method, 0.3)
-            for each, coverage in zip(both, coverages, strict=True)
-        ]
-        assert selections[0].sha256() == selections[1].sha256()
-        assert selections[0].shapes == selections[1].shapes
-        # The neurons of two texts that differ little may all be active on both.
-        assert selections[0].count > 0 or method == "lape"
-    assert both[0].activations.keys() == both[1].activations.keys()
-    for texts, counts in both[0].activations.items():
-        for weight, vector in counts.items():
-            assert torch.equal(vector, both[1].activations[texts][weight])
-    check_factor(1.1, coverages[1].weights)
-    with pytest.raises(InputError, match="more than"):
-        check_factor(1e39, coverages[1].weights)
+    check_found(plain, model, find_linear_weights(model), name != "GPT-OSS")
 
 
 @each_family

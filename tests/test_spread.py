@@ -1,8 +1,6 @@
 """One model spread over two real processes, started as a user starts them, against one process."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from mathneuro.errors import InputError
 from mathneuro.spread import spread, spread_over_all
 from tests.commands import run
 from tests.conftest import make_llama
-from tests.test_distributed import ROOT, check_same, command
+from tests.processes import check_same, command, torchrun
 
 SPREAD = ["--trainer.devices=2", "--trainer.strategy=ModelParallelStrategy"]
 
@@ -51,11 +49,7 @@ def test_a_run_finds_what_one_process_finds(
 
 def test_every_kind_of_model_is_the_same_when_spread() -> None:
     """Transposed weights, experts, blocks with activation functions of their own."""
-    started = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    ended = subprocess.run(
-        [*started, "-m", "tests.spreading"],
-        capture_output=True, text=True, timeout=180, check=False, cwd=ROOT,
-    )  # fmt: skip
+    ended = torchrun("tests.spreading")
     assert ended.returncode == 0, ended.stderr
 
 
