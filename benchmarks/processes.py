@@ -23,9 +23,8 @@ from jsonargparse import auto_cli
 from lightning.pytorch import Callback, LightningModule, Trainer
 from rich.console import Console
 
-from benchmarks.identification import ASSETS, DATA, MODEL, random_llama
-from callbacks import AccumulateImportance, LMEval
-from mathneuro.data import TextSet
+from benchmarks.parts import LANGUAGE, MATH, MODEL, random_llama, shipped_tasks, silent_trainer
+from callbacks import AccumulateImportance
 from mathneuro.data.module import TextDataModule
 from mathneuro.decoder import run_decoder
 from mathneuro.module import CausalLanguageModel
@@ -99,25 +98,16 @@ def build(random_parameters: int | None, texts: int, questions: int, folder: str
         torch.manual_seed(0)
         module.model = random_llama(random_parameters)
     stopwatch = Stopwatch()
-    tasks = LMEval(
-        ["tiny_arithmetic", "tiny_language"], [ASSETS / "tasks"], limit=questions, batch_size=16
-    )
-    trainer = MathNeuroTrainer(
+    trainer = silent_trainer(
+        [AccumulateImportance(), shipped_tasks(questions, batch_size=16), stopwatch],
         accelerator="cpu",
         devices=2,
         strategy="ddp",
         default_root_dir=folder,
-        callbacks=[AccumulateImportance(), tasks, stopwatch],
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-        inference_mode=False,
-        use_distributed_sampler=False,
     )
     data = TextDataModule(
-        TextSet(str(DATA / "arithmetic_train.jsonl")),
-        {"language": TextSet(str(DATA / "language_train.jsonl"))},
+        MATH,
+        {"language": LANGUAGE},
         num_samples=texts,
         replacement=False,
         batch_size=16,
