@@ -36,7 +36,6 @@ class RecordSweep(SettingCallback):
             versions.pop("python")
             study.expect("versions", versions)
             study.expect("trainer", {"precision": str(trainer.precision)})
-            run.module.ranks.agree("what is left to measure", lambda: (stage, run.data.positions))
 
     @override
     def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

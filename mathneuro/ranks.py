@@ -1,6 +1,5 @@
-"""The processes of a run: what each one takes, where they wait for one another, who tells."""
+"""The processes of a run: what each one takes, and where they wait for one another."""
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,9 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from torch import distributed
-from torch.distributed import DistError, distributed_c10d
+from torch.distributed import DistError
 
 from mathneuro.errors import InputError
+from mathneuro.failure import LOOK_SECONDS, LOST, has_failed
 from mathneuro.shard import neighbours
 
 if TYPE_CHECKING:
@@ -20,17 +20,6 @@ T = TypeVar("T")
 
 PATIENCE = timedelta(days=365)
 """How long processes wait for one another: as long as the longest evaluation."""
-
-LOOK_SECONDS = 0.02
-"""How often a waiting process looks up, so that an interruption reaches it."""
-
-LOST = (
-    "trainer: another process of this run ended before its work was done; see what it said last, "
-    "or whether its machine ran out of memory"
-)
-
-FAILED = "mathneuro/failed"
-"""Key under which a process that fails tells the others."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +101,7 @@ class Ranks:
         if self.group is None:
             return
         try:
-            failed = _store().check([FAILED])
+            failed = has_failed()
         except DistError as error:
             raise InputError(LOST) from error
         if failed:
@@ -141,6 +130,16 @@ class Ranks:
         except RuntimeError as error:
             raise InputError(LOST) from error
         return values
+
+    def first(self, find: Callable[[], T]) -> T:
+        """Return what the first process finds, in all; all have to call it.
+
+        What a process finds in a folder another may find a moment later, or not yet.
+
+        Raises:
+            InputError: If another process ended.
+        """
+        return self.gather(find() if self.rank == 0 else None)[0]  # type: ignore[return-value]
 
     def in_turn(self, work: Callable[[], T]) -> T:
         """Do something in one process of each machine first: the others find its caches."""
@@ -175,46 +174,3 @@ class Ranks:
 
 ALONE = Ranks()
 """One process that shares nothing with others."""
-
-
-def what_went_wrong(error: Exception) -> str | None:
-    """Say in a sentence what an error means, if it is one of processes that cannot meet.
-
-    Args:
-        error: An error, of a library too.
-
-    Returns:
-        The sentence. None: it is an error of something else.
-    """
-    # Gloo raises plain errors, which name the file of its source code where they come from.
-    if not isinstance(error, DistError) and "/gloo/transport/" not in str(error):
-        return None
-    if distributed.is_initialized():
-        return LOST
-    reason = str(error).splitlines()[0]
-    return (
-        f"trainer: the processes of this run did not find one another ({reason}); start one on "
-        "every device of every machine, and check that they reach the first machine"
-    )
-
-
-def is_first_to_fail() -> bool:
-    """Tell whether this process is the one to tell the user why the run ends.
-
-    The others end because of it, or for the same reason. Before the processes know of one another
-    it is one on each machine.
-    """
-    if not distributed.is_initialized():
-        # Set by Lightning and torchrun, and by SLURM.
-        local = os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", "0"))
-        return local == "0"
-    try:
-        return bool(_store().add(FAILED, 1) == 1)
-    except DistError:
-        # The process that keeps the store has gone, and has told why.
-        return False
-
-
-def _store() -> Any:  # noqa: ANN401
-    """Return what the processes met through, for which torch has no public name."""
-    return distributed_c10d._get_default_store()

@@ -87,6 +87,7 @@ def run_record(
         "finished": finished,
         "versions": library_versions(),
         "device": module.devices,
+        "precision": str(module.trainer.precision),
         "model": module.identity,
         "coverage": coverage_record(module.coverage),
     }

@@ -23,10 +23,15 @@ def settle() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     # When a process ends, the others would print what their sockets noticed, frame by frame.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    # Set by Lightning and torchrun, and by SLURM: one process of all shows bars.
-    ranks = ("LOCAL_RANK", "RANK", "NODE_RANK", "SLURM_PROCID")
-    if any(os.environ.get(name, "0") != "0" for name in ranks):
+    if not is_first_process():
         os.environ["TQDM_DISABLE"] = "1"
+
+
+def is_first_process() -> bool:
+    """Tell whether this is the first of the processes that were started together, or alone."""
+    # Set by Lightning and torchrun, and by SLURM.
+    ranks = ("LOCAL_RANK", "RANK", "NODE_RANK", "SLURM_PROCID")
+    return all(os.environ.get(name, "0") == "0" for name in ranks)
 
 
 def quieten() -> None:
