@@ -166,7 +166,7 @@ def test_scores_that_are_not_measured_are_refused(tmp_path: Path) -> None:
 def test_a_folder_has_to_be_shared(tmp_path: Path) -> None:
     """A process sees what the first of them wrote down."""
     study = make_study(tmp_path)
-    with pytest.raises(InputError, match="folder: .* is not the same on all machines"):
+    with pytest.raises(InputError, match=r"folder: .* is not the same on all machines"):
         study.check_begun()
     study.begin({})
     study.check_begun()
