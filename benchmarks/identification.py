@@ -7,46 +7,18 @@ neighbouring rounds.
 
 import statistics
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from jsonargparse import auto_cli
 from rich.console import Console
 
+from benchmarks.parts import LANGUAGE, MATH, MODEL, random_llama, silent_trainer
 from callbacks import AccumulateImportance
 from mathneuro.data import TextSet
 from mathneuro.data.module import TextDataModule
 from mathneuro.decoder import run_decoder
 from mathneuro.module import CausalLanguageModel
 from mathneuro.terminal import quieten
-from mathneuro.trainer import MathNeuroTrainer
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-ASSETS = Path(__file__).parent.parent / "assets"
-DATA, MODEL = ASSETS / "data", ASSETS / "tiny-math"
-
-
-def random_llama(parameters: int) -> "PreTrainedModel":
-    """Build a Llama of about so many parameters with random weights, shaped like SmolLM2-135M."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    hidden = max(64, round((parameters / 400) ** 0.5 / 64) * 64)
-    config = LlamaConfig(
-        vocab_size=49152 if parameters > 5e7 else 512,
-        hidden_size=hidden,
-        intermediate_size=hidden * 8 // 3,
-        num_hidden_layers=30 if parameters > 5e7 else 4,
-        num_attention_heads=hidden // 64,
-        num_key_value_heads=max(1, hidden // 192),
-        tie_word_embeddings=True,
-    )
-    model = LlamaForCausalLM(config)
-    model.requires_grad_(False)
-    model.train(False)
-    return model
 
 
 def bare(module: CausalLanguageModel, data: TextDataModule) -> float:
@@ -63,16 +35,7 @@ def bare(module: CausalLanguageModel, data: TextDataModule) -> float:
 
 def identify(module: CausalLanguageModel, data: TextDataModule) -> float:
     """Time a whole predict epoch, in seconds."""
-    trainer = MathNeuroTrainer(
-        accelerator="cpu",
-        callbacks=[AccumulateImportance()],
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-        inference_mode=False,
-    )
-    trainer.predict(module, datamodule=data)
+    silent_trainer([AccumulateImportance()]).predict(module, datamodule=data)
     if module.identification is None:
         raise RuntimeError("Nothing was identified.")
     return module.identification.seconds
@@ -104,8 +67,8 @@ def main(
     if random_parameters is not None:
         module.model = random_llama(random_parameters)
     data = TextDataModule(
-        math or TextSet(str(DATA / "arithmetic_train.jsonl")),
-        {"language": language or TextSet(str(DATA / "language_train.jsonl"))},
+        math or MATH,
+        {"language": language or LANGUAGE},
         num_samples=num_samples,
         replacement=False,
         batch_size=batch_size,

@@ -6,10 +6,13 @@ To be started in two processes::
         -m benchmarks.processes
 
 Both are timed alternately: the first process does the work alone while the other waits, then both
-share it. Prints the median of each, and that of the ratios of neighbouring rounds.
+share it. Prints the median of each, and that of the ratios of neighbouring rounds. Two cores need
+not be twice as fast as one, as they share memory and often more, so bare forward passes over the
+same batches, which need nothing of one another, are timed as well: they are what can be had.
 """
 
 import statistics
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,10 +23,10 @@ from jsonargparse import auto_cli
 from lightning.pytorch import Callback, LightningModule, Trainer
 from rich.console import Console
 
-from benchmarks.identification import ASSETS, DATA, MODEL, random_llama
-from callbacks import AccumulateImportance, LMEval
-from mathneuro.data import TextSet
+from benchmarks.parts import LANGUAGE, MATH, MODEL, random_llama, shipped_tasks, silent_trainer
+from callbacks import AccumulateImportance
 from mathneuro.data.module import TextDataModule
+from mathneuro.decoder import run_decoder
 from mathneuro.module import CausalLanguageModel
 from mathneuro.ranks import Ranks
 from mathneuro.terminal import quieten
@@ -64,6 +67,17 @@ class Parts:
     data: TextDataModule
     stopwatch: Stopwatch
 
+    def forward(self) -> float:
+        """Time bare forward passes over the batches of identification, in seconds."""
+        batches = [batch for loader in self.data.predict_dataloader() for batch in loader]
+        self.module.ranks.meet()
+        start = time.perf_counter()
+        with torch.no_grad():
+            for batch in filter(None, batches):
+                run_decoder(self.module.model, batch["input_ids"], batch["attention_mask"])
+        self.module.ranks.meet()
+        return time.perf_counter() - start
+
     def identify(self) -> float:
         """Time a whole predict epoch, in seconds."""
         self.trainer.predict(self.module, self.data)
@@ -77,31 +91,23 @@ class Parts:
         return self.stopwatch.seconds
 
 
-def build(random_parameters: int | None, texts: int, questions: int) -> Parts:
+def build(random_parameters: int | None, texts: int, questions: int, folder: str) -> Parts:
     """Build a Trainer, a module and the texts."""
     module = CausalLanguageModel(str(MODEL))
     if random_parameters is not None:
         torch.manual_seed(0)
         module.model = random_llama(random_parameters)
     stopwatch = Stopwatch()
-    tasks = LMEval(
-        ["tiny_arithmetic", "tiny_language"], [ASSETS / "tasks"], limit=questions, batch_size=16
-    )
-    trainer = MathNeuroTrainer(
+    trainer = silent_trainer(
+        [AccumulateImportance(), shipped_tasks(questions, batch_size=16), stopwatch],
         accelerator="cpu",
         devices=2,
         strategy="ddp",
-        callbacks=[AccumulateImportance(), tasks, stopwatch],
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-        inference_mode=False,
-        use_distributed_sampler=False,
+        default_root_dir=folder,
     )
     data = TextDataModule(
-        TextSet(str(DATA / "arithmetic_train.jsonl")),
-        {"language": TextSet(str(DATA / "language_train.jsonl"))},
+        MATH,
+        {"language": LANGUAGE},
         num_samples=texts,
         replacement=False,
         batch_size=16,
@@ -122,10 +128,21 @@ def main(
         questions: Questions of each task.
         rounds: How often each is timed.
     """
-    both, alone = (build(random_parameters, texts, questions) for _ in range(2))
+    with tempfile.TemporaryDirectory() as folder:
+        both, alone = (build(random_parameters, texts, questions, folder) for _ in range(2))
+        measure(both, alone, rounds)
+
+
+def measure(both: Parts, alone: Parts, rounds: int) -> None:
+    """Measure and print; the work is shared, or all of it done by the first process."""
     both.identify()
     alone.module.ranks = FirstAlone(**vars(both.module.ranks))
-    for what, name in ((Parts.identify, "identification"), (Parts.evaluate, "evaluation")):
+    alone.identify()
+    for what, name in (
+        (Parts.forward, "bare forward passes"),
+        (Parts.identify, "identification"),
+        (Parts.evaluate, "evaluation"),
+    ):
         what(both)
         pairs = [(what(alone), what(both)) for _ in range(rounds)]
         one, two = (statistics.median(times) for times in zip(*pairs, strict=True))

@@ -19,13 +19,11 @@ from torch import nn
 from transformers import AutoTokenizer
 
 import callbacks
-from benchmarks.identification import ASSETS, DATA, MODEL, random_llama
-from mathneuro.data import TextSet
+from benchmarks.parts import LANGUAGE, MATH, MODEL, random_llama, shipped_tasks, silent_trainer
 from mathneuro.data.module import TextDataModule
 from mathneuro.grid import PROPORTIONS, Grid
 from mathneuro.module import CausalLanguageModel
 from mathneuro.terminal import quieten
-from mathneuro.trainer import MathNeuroTrainer
 
 
 class Clock(Callback):
@@ -79,34 +77,22 @@ def run(
     clock = Clock()
     module = CausalLanguageModel(str(model))
     data = TextDataModule(
-        TextSet(str(DATA / "arithmetic_train.jsonl")),
-        {"language": TextSet(str(DATA / "language_train.jsonl"))},
+        MATH,
+        {"language": LANGUAGE},
         num_samples=num_samples,
         batch_size=16,
     )
-    trainer = MathNeuroTrainer(
-        accelerator="auto",
-        devices=1,
-        default_root_dir=folder,
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-        use_distributed_sampler=False,
-        inference_mode=False,
-        callbacks=[
+    trainer = silent_trainer(
+        [
             clock,
             callbacks.RecordSweep(),
             callbacks.AccumulateImportance(),
             callbacks.SelectParameters(),
             callbacks.Intervene(),
-            callbacks.LMEval(
-                ["tiny_arithmetic", "tiny_language"],
-                [ASSETS / "tasks"],
-                limit=limit,
-                batch_size=batch_size,
-            ),
+            shipped_tasks(limit, batch_size),
         ],
+        devices=1,
+        default_root_dir=folder,
     )
     trainer.grid = grid
     module.configure_model()

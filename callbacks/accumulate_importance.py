@@ -204,7 +204,9 @@ def _of_draw(sets: dict[str, dict[str, Tensor]], index: int) -> dict[str, dict[s
 
 def _add_up_vectors(trainer: Trainer, run: Run, vectors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Add vectors up over the ranks, ``[draws, features]`` each, all at once."""
-    joined = _add_up(trainer, run, torch.cat(list(vectors.values()), dim=-1))
+    # The devices of a model that is spread over several hold some vectors each.
+    here = [each.to(run.module.device) for each in vectors.values()]
+    joined = _add_up(trainer, run, torch.cat(here, dim=-1))
     parts = torch.split(joined, [each.shape[-1] for each in vectors.values()], dim=-1)
     return dict(zip(vectors, parts, strict=True))
 

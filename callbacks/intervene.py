@@ -85,13 +85,18 @@ class Intervene(SettingCallback):
         pl_module: LightningModule,
         exception: BaseException,
     ) -> None:
-        """Undo the edit."""
-        run = running(trainer, pl_module)
-        self._undo(run)
+        """Undo the edit, if there is one: what went wrong may have been before there was data."""
+        if self._saved is not None:
+            self._undo(running(trainer, pl_module))
 
     def _check_factors(self, run: Run) -> None:
-        for factor in run.module.study.grid.factors if run.module.study is not None else ():
-            check_factor(factor, run.module.candidates.weights, "grid.factors")
+        if run.module.study is None:
+            return
+        factors, where = run.module.study.grid.factors, "grid.factors"
+        for factor in factors:
+            check_factor(factor, {}, where)
+        # Looking at all weights takes time, and the others follow from the largest.
+        check_factor(max(factors, key=abs), run.module.candidates.weights, where)
 
     def _apply(self, run: Run, edit: Edit) -> None:
         self._edit, self._saved = edit, edit.apply(run.module.model)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 from typing_extensions import override
 
 from callbacks.run import Run, running
@@ -61,7 +62,7 @@ class PrintRun(Callback):
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
     ) -> None:
         """Tell that an interruption leaves nothing half-written."""
-        if isinstance(exception, KeyboardInterrupt) and trainer.is_global_zero:
+        if isinstance(exception, KeyboardInterrupt | SIGTERMException) and trainer.is_global_zero:
             tell("interrupted", f"{trainer.default_root_dir} holds what was measured; run it again")
 
     def _begin(self, run: Run) -> None:

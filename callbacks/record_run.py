@@ -1,6 +1,7 @@
 """When files and TensorBoard events are written: as soon as their content is known."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from typing_extensions import override
 from callbacks.run import Run, running
 from mathneuro.errors import InputError
 from mathneuro.files import write_json
+from mathneuro.module import CausalLanguageModel
 from mathneuro.results import run_record
 from mathneuro.scores import Scores
 from mathneuro.table import markdown
@@ -103,6 +105,16 @@ class RecordRun(Callback):
                     _hyperparameters(run),
                     {f"result/{label}": score.value for label, score in scores.items()},
                 )
+
+    @override
+    def on_exception(
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
+    ) -> None:
+        """Leave no empty TensorBoard page: Lightning begins one before anything is checked."""
+        if isinstance(pl_module, CausalLanguageModel) and not pl_module.scores:
+            own = f"events.out.tfevents.*.{os.getpid()}.*"
+            for path in Path(trainer.default_root_dir).glob(own):
+                path.unlink()
 
     def _write_importance(self, run: Run) -> None:
         if run.is_first and run.module.importance is not None:

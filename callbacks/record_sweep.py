@@ -36,7 +36,6 @@ class RecordSweep(SettingCallback):
             versions.pop("python")
             study.expect("versions", versions)
             study.expect("trainer", {"precision": str(trainer.precision)})
-            run.module.ranks.agree("what is left to measure", lambda: (stage, run.data.positions))
 
     @override
     def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -63,14 +62,19 @@ class RecordSweep(SettingCallback):
             self._load(run, run.module.study)
 
     @override
+    def on_setting_start(self, run: Run, study: Study, position: int) -> None:
+        """End if another process has: settings need nothing of one another, and would go on."""
+        run.module.ranks.check()
+
+    @override
     def on_setting_end(self, run: Run, study: Study, flight: InFlight) -> None:
         """Write the result of a setting, whole."""
         from mathneuro.report import write_setting_board
 
         record = _measured(run, flight) if flight.known is None else _known(flight, flight.known)
         record |= {"name": flight.name, "run": _circumstances(run, flight)}
+        study.keep(record, run.writes)
         if run.writes:
-            study.write(record)
             write_setting_board(study.folder, record)
         if run.module.ranks.in_lockstep:
             # What one process finds in the folder all must find.
@@ -185,7 +189,7 @@ def _selection(flight: InFlight) -> dict[str, Any] | None:
 def _circumstances(run: Run, flight: InFlight) -> dict[str, Any]:
     return {
         "seconds": time.perf_counter() - flight.start,
-        "device": str(run.module.device),
+        "device": run.module.devices,
         "host": platform.node(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -1,6 +1,7 @@
 """When parameters are selected: after the predict epoch, or as a setting of a sweep begins."""
 
 from dataclasses import replace
+from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
 from typing_extensions import override
@@ -80,7 +81,15 @@ class SelectParameters(SettingCallback):
         flight = run.module.in_flight = InFlight(name, study.settings[name])
         if flight.setting is not None:
             flight.selection = self._select_setting(run, flight.setting)
-            flight.known = study.find(flight.selection, flight.setting.factor)
+            flight.known = self._find(run, study, flight.selection, flight.setting.factor)
+
+    def _find(
+        self, run: Run, study: Study, selection: Selection, factor: float
+    ) -> dict[str, Any] | None:
+        """Find a setting that changes the model in the same way, in all processes or in none."""
+        if run.module.ranks.in_lockstep:
+            return run.module.ranks.first(lambda: study.find(selection, factor))
+        return study.find(selection, factor)
 
     def _select_setting(self, run: Run, setting: Setting) -> Selection:
         """Select, unless the setting before differs in nothing but its factor."""

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mathneuro.experts import expert_matrices
+from mathneuro.storage import run_device
 
 SAME = 0.01
 """Relative difference that rounding can explain."""
@@ -55,7 +56,7 @@ def experts_activation(experts: nn.Module) -> nn.Module | None:
         return None
     first: Tensor = getattr(experts, expert_matrices(experts)[0])
     width = first.shape[-1 if parts.is_transposed else -2]
-    inner = torch.linspace(-3, 3, 4 * width, device=first.device).view(4, -1).to(first.dtype)
+    inner = torch.linspace(-3, 3, 4 * width, device=run_device(experts)).view(4, -1).to(first.dtype)
     outputs: list[Tensor] = []
 
     def multiply(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:  # noqa: ANN401

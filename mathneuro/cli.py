@@ -2,10 +2,11 @@
 
 import signal
 import sys
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from jsonargparse import ArgumentParser
 from lightning.fabric.utilities.exceptions import MisconfigurationException
@@ -18,14 +19,18 @@ from lightning.pytorch.cli import (
     SaveConfigCallback,
 )
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
+from lightning.pytorch.utilities.exceptions import SIGTERMException
+from torch import distributed
 from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
 from mathneuro.errors import InputError
+from mathneuro.failure import end_when_told, tell_once, what_went_wrong
 from mathneuro.grid import Grid
 from mathneuro.messages import shorten
 from mathneuro.module import CausalLanguageModel
-from mathneuro.ranks import is_first_to_fail
+from mathneuro.strategies import check_strategy_name
+from mathneuro.terminal import is_first_process
 from mathneuro.trainer import MathNeuroTrainer
 
 DESCRIPTION = """Find the parameters of a language model that matter for math and not for ordinary
@@ -36,8 +41,14 @@ python main.py operate --config configs/quickstart.yaml"""
 REPORT = "report"
 """The command that needs no model."""
 
+FAULT = 1
+"""Exit status of a run that a fault of the program ended."""
+
 MISTAKE = 2
 """Exit status of a run that a mistake in its input ended."""
+
+TERMINATED = 128 + signal.SIGTERM
+"""Exit status of a run that a scheduler or ``kill`` ended."""
 
 RUN_PARTS = {"model", "datamodule"}
 """Arguments of commands that do not come from the command line."""
@@ -149,6 +160,8 @@ class CommandLine(LightningCLI):
             with ending_together(self.trainer):
                 super()._run_subcommand(subcommand)
             return
+        if not is_first_process():
+            return
         options = self.config[REPORT]
         MathNeuroTrainer.report(Path(options.folder), options.math, options.others)
 
@@ -168,6 +181,8 @@ class CommandLine(LightningCLI):
         from lightning.pytorch.loggers import TensorBoardLogger
 
         trainer = self._get(self.config_init, "trainer")
+        if isinstance(trainer["strategy"], str):
+            check_strategy_name(trainer["strategy"])
         callbacks = trainer["callbacks"] = list(trainer["callbacks"] or [])
         callbacks += [callback() for callback in self._silent_callbacks]
         bars = [each for each in callbacks if isinstance(each, ProgressBar)]
@@ -219,26 +234,34 @@ def run(
     try:
         CommandLine(callbacks, silent_callbacks, save_config, progress_bar)
     except InputError as error:
-        if is_first_to_fail():
-            fail(str(error))
-        raise SystemExit(MISTAKE) from None
+        fail(str(error))
 
 
 @contextmanager
 def ending_together(trainer: Trainer) -> Iterator[None]:
-    """End the other processes of a run when this one fails, and let one alone tell the reason.
+    """End the processes that this one started when it fails, once one of all has told why.
 
     Raises:
-        SystemExit: If the reason is that of another process, which tells it.
+        SystemExit: If this or another process failed.
     """
+    end_when_told(trainer)
     try:
         yield
-    except InputError:
-        raise
-    except Exception:
-        if is_first_to_fail():
+    except SIGTERMException:
+        if distributed.is_initialized():
+            ended = f"error: trainer: process {trainer.global_rank} was told to end (SIGTERM)\n"
+            tell_once(lambda: sys.stderr.write(ended))
+        # As a shell tells of it; the exception's own status is that of success.
+        raise SystemExit(TERMINATED) from None
+    except InputError as error:
+        fail(str(error))
+    except Exception as error:
+        if sentence := what_went_wrong(error):
+            fail(sentence)
+        if not distributed.is_initialized():
             raise
-        raise SystemExit(MISTAKE) from None
+        tell_once(traceback.print_exc)
+        raise SystemExit(FAULT) from None
     finally:
         launcher = trainer.strategy.launcher
         if sys.exc_info()[0] is not None and isinstance(launcher, _SubprocessScriptLauncher):
@@ -246,7 +269,7 @@ def ending_together(trainer: Trainer) -> Iterator[None]:
             launcher.kill(signal.SIGKILL)
 
 
-def fail(sentence: str) -> None:
-    """Print an error and exit with status 2."""
-    sys.stderr.write(f"error: {sentence}\n")
+def fail(sentence: str) -> NoReturn:
+    """Print an error, in one of several processes, and exit with status 2."""
+    tell_once(lambda: sys.stderr.write(f"error: {sentence}\n"))
     raise SystemExit(MISTAKE)

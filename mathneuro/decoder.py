@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mathneuro.errors import InputError
+from mathneuro.storage import run_device
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -23,6 +24,12 @@ def find_decoder(model: "PreTrainedModel") -> nn.Module:
         base: nn.Module = model.base_model
         return base
     return decoder
+
+
+def input_device(model: "PreTrainedModel") -> torch.device:
+    """Return the device that texts have to be on: where the model looks their tokens up."""
+    embedding: nn.Module = model.get_input_embeddings()
+    return run_device(embedding)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from mathneuro.errors import InputError
 from mathneuro.files import read_tensors, write_tensors
 from mathneuro.selection import Selection
+from mathneuro.storage import Stored, numbers, stored_parameters
 from mathneuro.weights import Weight, find_stored
 
 FORMAT = "mathneuro-edit-1"
@@ -36,8 +37,8 @@ def check_factor(
         raise InputError(
             f"{where}: got {factor}, but it must be a finite number; 0 prunes, 1.1 scales up"
         )
-    parameters = {each.parameter_name: each.parameter for each in weights.values()}
-    for name, parameter in parameters.items():
+    for name, each in {each.parameter_name: each for each in weights.values()}.items():
+        parameter = numbers(each.module, each.attribute)
         largest = float(parameter.detach().abs().max())
         if not math.isfinite(largest):
             raise InputError(
@@ -108,10 +109,8 @@ class Edit:
         saved = {}
         with torch.no_grad():
             for name, positions in self.selection.positions.items():
-                weight = stored[name]
-                place = _place(weight, positions)
-                saved[name] = weight[place].clone()
-                weight[place] = saved[name] * self.factor
+                saved[name] = stored[name].take(positions)
+                stored[name].put(positions, saved[name] * self.factor)
         return saved
 
     def undo(self, model: nn.Module, saved: Mapping[str, Tensor]) -> None:
@@ -119,9 +118,7 @@ class Edit:
         stored = self._stored(model)
         with torch.no_grad():
             for name, values in saved.items():
-                weight = stored[name]
-                place = _place(weight, self.selection.positions[name])
-                weight[place] = values.to(weight.device)
+                stored[name].put(self.selection.positions[name], values)
 
     def check_model(self, weight_hash: str) -> None:
         """Refuse a model that the edit was not made for.
@@ -199,9 +196,9 @@ class Edit:
         )
         return cls(selection, float(metadata["factor"]), metadata["model"], metadata["data"])
 
-    def _stored(self, model: nn.Module) -> dict[str, Tensor]:
+    def _stored(self, model: nn.Module) -> dict[str, Stored]:
         """Find the matrices of the selection in a model, and check their shapes."""
-        parameters: dict[str, Tensor] = dict(model.named_parameters(remove_duplicate=False))
+        parameters = stored_parameters(model)
         stored = {}
         for name, shape in self.selection.shapes.items():
             found = find_stored(parameters, name)
@@ -217,8 +214,3 @@ class Edit:
 
 def _numel(shape: tuple[int, ...]) -> int:
     return math.prod(shape)
-
-
-def _place(weight: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
-    """Turn flat positions into one index a dimension, since a weight need not be contiguous."""
-    return torch.unravel_index(positions.to(weight.device), weight.shape)

@@ -11,6 +11,7 @@ from mathneuro.errors import InputError
 from mathneuro.experts import expert_matrices, is_experts
 from mathneuro.patterns import choose
 from mathneuro.scope import Scope
+from mathneuro.storage import User, users
 from mathneuro.weights import Weight
 
 NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -18,9 +19,6 @@ NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 PACKED = ("qweight", "weight_packed")
 """Buffers that hold the weights of quantised layers."""
-
-User = tuple[str, nn.Module, str]
-"""One use of a parameter: its name there, the module and the module's attribute."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +130,12 @@ def find_linear_weights(
     scope, routers = Scope(model), _routers(model)
     weights: dict[str, Weight] = {}
     left_alone: list[LeftAlone] = []
-    for users in _users(model).values():
-        name, module, attribute = users[0]
+    for group in users(model):
+        name, module, attribute = group[0]
         parameter: Tensor = getattr(module, attribute)
-        outside = next(filter(None, (scope.outside(user[0]) for user in users)), None)
-        found = _weights(users[0], routers) if len(users) == 1 else []
-        for _, user, part in users:
+        outside = next(filter(None, (scope.outside(user[0]) for user in group)), None)
+        found = _weights(group[0], routers) if len(group) == 1 else []
+        for _, user, part in group:
             if part == "weight" and isinstance(user, nn.Linear):
                 _check_type(name, parameter)
         if found and outside is None:
@@ -145,24 +143,12 @@ def find_linear_weights(
             weights |= {weight.name: weight for weight in found}
         else:
             left_alone.append(
-                LeftAlone(name, parameter.numel(), *(outside or _why_left_alone(users)))
+                LeftAlone(name, parameter.numel(), *(outside or _why_left_alone(group)))
             )
     if not weights:
         raise InputError(_nothing(model, left_alone))
     reasons = choose(weights, include, exclude)
     return Coverage(weights, tuple(left_alone)).without(reasons, covered=True)
-
-
-def _users(model: nn.Module) -> dict[object, list[User]]:
-    """Group all parameters by storage: every name, module and attribute that uses it."""
-    users: dict[object, list[User]] = {}
-    for module_name, module in model.named_modules():
-        for attribute, parameter in module.named_parameters(recurse=False):
-            name = f"{module_name}.{attribute}" if module_name else attribute
-            address = parameter.data_ptr() or id(parameter)
-            key = (parameter.device, address, parameter.numel())
-            users.setdefault(key, []).append((name, module, attribute))
-    return users
 
 
 def _weights(user: User, routers: set[nn.Module]) -> list[Weight]:
@@ -196,13 +182,13 @@ def _routers(model: nn.Module) -> set[nn.Module]:
     return routers
 
 
-def _why_left_alone(users: list[User]) -> tuple[str, bool]:
+def _why_left_alone(group: list[User]) -> tuple[str, bool]:
     """Say why a parameter does not take part, and whether the method wants it so."""
-    modules = [module for _, module, _ in users]
-    _, module, attribute = users[0]
+    modules = [module for _, module, _ in group]
+    _, module, attribute = group[0]
     if any(isinstance(module, nn.Embedding) for module in modules):
-        return ("tied to the embedding" if len(users) > 1 else "embedding"), True
-    if len(users) > 1:
+        return ("tied to the embedding" if len(group) > 1 else "embedding"), True
+    if len(group) > 1:
         return "shared by several modules", True
     if getattr(module, attribute).dim() < 2 or attribute.endswith("bias"):
         return "norm or bias", True

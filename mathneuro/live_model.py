@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from lm_eval.models.huggingface import HFLM
 
+from mathneuro.decoder import input_device
 from mathneuro.evaluation import quiet
 from mathneuro.ranks import ALONE, Ranks
 from mathneuro.request_batches import TokenRequest, generation_batches, likelihood_batches
@@ -55,25 +56,25 @@ class LiveModel(HFLM):  # type: ignore[misc]
         self._progress = progress
         self._found_batch_size: int | None = None
         self._windows: int | None = None
-        self._cut, self._cut_by_all = Counter[str](), Counter[str]()
+        self._cut = Counter[str]()
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Evaluate in this block: in evaluation mode, on the model's device, with new counts."""
-        self._device = self.model.device
-        self._cut, self._cut_by_all = Counter[str](), Counter[str]()
+        """Evaluate in this block: in evaluation mode, where texts have to be, with new counts."""
+        self._device = input_device(self.model)
+        self._cut = Counter[str]()
         with _keep_mode(self.model), torch.no_grad():
             self.model.eval()
             yield
 
     def notes(self) -> list[str]:
-        """Say in sentences what was cut since the block began."""
-        notes = []
-        if prompts := self._cut_by_all["prompts"]:
+        """Say in sentences what all processes cut since the block began; all have to call it."""
+        cut, notes = sum(self._ranks.collect(self._cut), Counter[str]()), []
+        if prompts := cut["prompts"]:
             notes.append(
                 f"{prompts} prompts were longer than the model's context and lost their beginning"
             )
-        if answers := self._cut_by_all["answers"]:
+        if answers := cut["answers"]:
             notes.append(
                 f"{answers} generated answers ended at the limit of new tokens, not at a stop word"
             )
@@ -122,7 +123,7 @@ class LiveModel(HFLM):  # type: ignore[misc]
             mine = super().loglikelihood_rolling(requests, hidden)
         finally:
             self._windows = None
-        return [math.fsum(parts) for parts in zip(*self._gather(mine), strict=True)]
+        return [math.fsum(parts) for parts in zip(*self._ranks.collect(mine), strict=True)]
 
     def _loglikelihood_tokens(
         self,
@@ -174,27 +175,20 @@ class LiveModel(HFLM):  # type: ignore[misc]
             All answers, in the order of the requests, in every process.
         """
         if not self._ranks.divides:
-            answers = run(list(requests))
-            self._gather(answers)
-            return answers
+            return run(list(requests))
         mine = [position for batch in self._ranks.share(batches()) for position in batch]
         answers = run([requests[position] for position in mine]) if mine else []
         found: dict[int, Any] = {}
-        for share in self._gather(dict(zip(mine, answers, strict=True))):
+        for share in self._ranks.collect(dict(zip(mine, answers, strict=True))):
             found |= share
         return [found[position] for position in range(len(requests))]
-
-    def _gather(self, answers: Any) -> list[Any]:  # noqa: ANN401
-        """Return the answers of every process, and bring their counts of what was cut together."""
-        mine = answers, self._cut
-        shares = self._ranks.gather(mine) if self._ranks.divides else [mine]
-        self._cut_by_all = sum((cut for _, cut in shares), Counter())
-        return [answers for answers, _ in shares]
 
     def _model_generate(
         self, context: torch.Tensor, max_length: int, stop: list[str], **keywords: Any
     ) -> torch.Tensor:
         """Generate as lm-eval does, and count answers that neither a stop word nor EOS ended."""
+        # Processes that run one model together have to run it equally often.
+        keywords["synced_gpus"] = self._ranks.in_lockstep
         output: torch.Tensor = super()._model_generate(context, max_length, stop, **keywords)
         if output.shape[1] >= max_length:
             for answer in output[:, context.shape[1] :]:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +13,8 @@ from torch import nn
 
 from mathneuro.errors import InputError
 from mathneuro.hub import offline_if_unreachable
+from mathneuro.placement import Placement
+from mathneuro.storage import is_spread, saved_numbers, whole
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -32,6 +34,7 @@ class ModelSource:
         dtype: Type of the weights. ``auto``: that of the checkpoint (GGUF: float32).
         attention_implementation: ``eager``, ``sdpa``, ``flash_attention_2``... None: the default.
         trust_remote_code: Whether code that comes with the model may run.
+        placement: Where the weights go. By default they stay on the CPU.
     """
 
     path: str
@@ -41,6 +44,7 @@ class ModelSource:
     dtype: DataType = "auto"
     attention_implementation: str | None = None
     trust_remote_code: bool = False
+    placement: Placement = field(default_factory=Placement)
 
     def __post_init__(self) -> None:
         """Refuse a local path that does not hold a model."""
@@ -142,22 +146,29 @@ def load_tokenizer(source: ModelSource) -> "PreTrainedTokenizerBase":
 
 
 def load_model(source: ModelSource) -> "PreTrainedModel":
-    """Load a causal language model: frozen, in evaluation mode, on the CPU.
+    """Load a causal language model: frozen, in evaluation mode, on the CPU or where it is placed.
 
     Raises:
         InputError: If there is no such model, or it cannot be built.
     """
     name, keywords = source.arguments()
     is_gguf = "gguf_file" in keywords
-    loader = _loader(load_config(source))
+    config = load_config(source)
+    loader = _loader(config)
+    if source.placement.names_modules:
+        with torch.device("meta"):
+            trusted = keywords["trust_remote_code"]
+            source.placement.check_modules(loader.from_config(config, trust_remote_code=trusted))
     keywords["dtype"] = source.dtype if source.dtype == "auto" else getattr(torch, source.dtype)
     if is_gguf and source.dtype == "auto":
         keywords["dtype"] = torch.float32
     if source.attention_implementation is not None:
         keywords["attn_implementation"] = source.attention_implementation
+    keywords |= source.placement.arguments()
     keywords["output_loading_info"] = True
     model: PreTrainedModel
     model, loaded = _load(loader.from_pretrained, name, keywords, "model.source")
+    source.placement.check_placed(model)
     _check_complete(name, loaded)
     if is_gguf:
         _drop_quantization_marks(model)
@@ -194,16 +205,18 @@ def weight_hash(model: nn.Module) -> str:
         >>> before == weight_hash(model)
         False
     """
-    tensors: Mapping[str, torch.Tensor] = model.state_dict()
+    tensors = saved_numbers(model)
 
     def one(name: str) -> bytes:
-        tensor = tensors[name].detach().cpu().contiguous()
+        tensor = whole(tensors[name]).detach().cpu().contiguous()
         digest = hashlib.sha256(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.flatten().view(torch.uint8).numpy().data)
         return digest.digest()
 
-    # hashlib lets go of the interpreter lock, so that threads hash several tensors at once.
-    with ThreadPoolExecutor() as pool:
+    # hashlib lets go of the interpreter lock, so that threads hash several tensors at once. But
+    # tensors that are spread over processes are copied together in the same order in each.
+    threads = 1 if any(map(is_spread, tensors.values())) else None
+    with ThreadPoolExecutor(threads) as pool:
         return hashlib.sha256(b"".join(pool.map(one, sorted(tensors)))).hexdigest()[:32]
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from mathneuro.activation_functions import factors, is_activation, same
 from mathneuro.experts import is_experts
+from mathneuro.storage import present
 
 TWICE = "its activation function runs more than once in a forward pass"
 OTHER = "multiplying its activations is not multiplying what an output projection reads"
@@ -153,10 +154,11 @@ class _Search:
             return
         self._done.add(part)
         own = set(part.children())
-        for place, event in enumerate(events):
-            if event.output is not None and event.module in own:
-                found = self._look(part, events, place, lambda: part.forward(*args, **keywords))
-                self.found += [found] if found is not None else []
+        with present(part):
+            for place, event in enumerate(events):
+                if event.output is not None and event.module in own:
+                    found = self._look(part, events, place, lambda: part.forward(*args, **keywords))
+                    self.found += [found] if found is not None else []
 
     def _look(
         self, part: nn.Module, events: list[_Event], place: int, again: Callable[[], object]

@@ -1,15 +1,17 @@
 """The LightningModule around a Hugging Face causal language model."""
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from lightning.fabric.utilities import move_data_to_device
 from lightning.pytorch import LightningModule
 from lightning.pytorch.strategies import ModelParallelStrategy
 from torch import Tensor
 from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
-from mathneuro.decoder import run_decoder
+from mathneuro.decoder import input_device, run_decoder
 from mathneuro.edit import Edit
 from mathneuro.errors import InputError
 from mathneuro.importance import Identification, Importance
@@ -24,10 +26,13 @@ from mathneuro.loading import (
 )
 from mathneuro.neurons import NeuronCoverage, find_neurons
 from mathneuro.perplexity import TokenPerplexity, token_losses
+from mathneuro.placement import Placement
 from mathneuro.ranks import ALONE, Ranks
 from mathneuro.results import coverage_fingerprint, coverage_record, neurons_record
 from mathneuro.scores import Score, Scores, finite
 from mathneuro.selection import Selection
+from mathneuro.spread import spread
+from mathneuro.storage import storage_devices
 from mathneuro.study import InFlight, Study, fingerprint
 from mathneuro.suitability import check_model, head_weight, position_table
 
@@ -52,6 +57,10 @@ class CausalLanguageModel(LightningModule):
         include: Patterns of names of weights, such as "model.layers.*.mlp.*"; only what matches
             one takes part. null: all.
         exclude: Patterns of names of weights that are left alone.
+        device_map: Where the weights of a model go that does not fit on one device: auto, balanced,
+            balanced_low_0, sequential, or the device of every module by its name; cpu is where
+            weights wait that run on the other devices. null: all on the Trainer's device.
+        max_memory: How much of each device a device map may use, as {"0": 20GiB, cpu: 60GiB}.
     """
 
     model: "PreTrainedModel"
@@ -84,13 +93,15 @@ class CausalLanguageModel(LightningModule):
         trust_remote_code: bool = False,
         include: list[str] | None = None,
         exclude: list[str] | None = None,
+        device_map: dict[str, int | str] | str | None = None,
+        max_memory: dict[int | str, str] | None = None,
     ) -> None:
         super().__init__()
         self.include = include
         self.exclude = exclude or []
         self.source = ModelSource(
             source, revision, tokenizer, gguf_file, dtype, attention_implementation,
-            trust_remote_code,
+            trust_remote_code, Placement(device_map, max_memory),
         )  # fmt: skip
         self.importances: dict[DrawKey, Importance] = {}
         self.perplexities: list[TokenPerplexity] = []
@@ -144,6 +155,8 @@ class CausalLanguageModel(LightningModule):
     @cached_property
     def ranks(self) -> Ranks:
         """The processes of the run; there once the strategy has set them up."""
+        if self._trainer is None:
+            return ALONE
         in_lockstep = isinstance(self.trainer.strategy, ModelParallelStrategy)
         return Ranks.of(self.trainer, in_lockstep)
 
@@ -163,6 +176,11 @@ class CausalLanguageModel(LightningModule):
         return "after" if self.intervening else "before"
 
     @property
+    def devices(self) -> str:
+        """The devices that hold the weights."""
+        return ", ".join(storage_devices(self.model))
+
+    @property
     def context_length(self) -> int | None:
         """The longest text that the model was made for, in tokens, if its config tells."""
         text_config = self.config.get_text_config()
@@ -172,7 +190,15 @@ class CausalLanguageModel(LightningModule):
     @override
     def setup(self, stage: str) -> None:
         """Read the config, so that models that cannot be treated are refused without loading."""
+        if self._trainer is not None:
+            self.source.placement.check_trainer(self._trainer)
         _ = self.config
+
+    @override
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Move or convert the weights, but for those that were placed on loading."""
+        recurse = recurse and not self.source.placement.is_fixed
+        return super()._apply(fn, recurse)  # type: ignore[no-any-return, no-untyped-call]
 
     @override
     def configure_model(self) -> None:
@@ -181,6 +207,30 @@ class CausalLanguageModel(LightningModule):
             self.model = load_model(self.source)
             _ = self.candidates, self.identity
             self.ranks.agree("the model", lambda: self.identity["weight_hash"])
+            if self.ranks.in_lockstep and self.device_mesh is not None:
+                spread(self.model, self.device_mesh)
+
+    @override
+    def on_validation_model_eval(self) -> None:
+        """Try the model out before callbacks ask for what that tells."""
+        super().on_validation_model_eval()
+        self._try_together()
+
+    @override
+    def on_predict_model_eval(self) -> None:
+        """Try the model out before callbacks ask for what that tells."""
+        super().on_predict_model_eval()
+        self._try_together()
+
+    def _try_together(self) -> None:
+        """Make the trial passes in all processes that run one model together.
+
+        Some callbacks act in the first process alone, where no forward pass may begin.
+        """
+        if self.ranks.in_lockstep:
+            _ = self.coverage
+            if self.needs_activations:
+                _ = self.neurons
 
     def begin_study(self) -> None:
         """Refuse a sweep of another model, and write down what this one plans."""
@@ -241,6 +291,7 @@ class CausalLanguageModel(LightningModule):
         """
         if not batch:
             return None
+        batch = self._where_read(batch)
         return run_decoder(self.model, batch["input_ids"], batch["attention_mask"])
 
     @override
@@ -280,11 +331,19 @@ class CausalLanguageModel(LightningModule):
         self.perplexities = [TokenPerplexity(**keywords).to(self.device) for _ in range(number)]
 
     def _add(self, batch: "Batch", perplexity: TokenPerplexity) -> None:
+        batch = self._where_read(batch)
         output = self.model(
             input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False
         )
         losses = token_losses(output.logits, batch["input_ids"], batch["attention_mask"])
         perplexity.update(losses, batch["attention_mask"][:, 1:], batch["positions"])
+
+    def _where_read(self, batch: "Batch") -> "Batch":
+        """Move a batch to where the model reads it, if that need not be the Trainer's device."""
+        if not self.source.placement.is_fixed:
+            return batch
+        moved: Batch = move_data_to_device(batch, input_device(self.model))
+        return moved
 
     def keep_perplexity(self, scores: Scores, names: list[str]) -> None:
         """Put the perplexities that were measured into the scores, in all processes.

@@ -50,7 +50,7 @@ class _Batch:
     """What is known about the batch that is going through the model.
 
     Attributes:
-        padding: Where padding stands. None: nowhere.
+        padding: Where padding stands, on each device that was asked for. None: nowhere.
         real: Which of all tokens, texts after texts, belong to a text. None: all.
         shape: How many texts and tokens.
         norms: Norms, ``[texts, features]``, by the name of the parameter that reads the input;
@@ -60,13 +60,22 @@ class _Batch:
         inputs: What was read, by its identity, so that it is recognised.
     """
 
-    padding: tuple[Tensor, ...] | None
+    padding: dict[torch.device, tuple[Tensor, ...]] | None
     real: Tensor | None
     shape: torch.Size
     norms: dict[str, Tensor] = field(default_factory=dict)
     same_as: dict[str, str] = field(default_factory=dict)
     squares: dict[str, Tensor] = field(default_factory=dict)
     inputs: dict[int, tuple[weakref.ref[Tensor], int, str]] = field(default_factory=dict)
+
+    def padding_on(self, device: torch.device) -> tuple[Tensor, ...] | None:
+        """Return where padding stands, as indices on a device: inputs can be on several."""
+        if self.padding is None:
+            return None
+        if device not in self.padding:
+            known = next(iter(self.padding.values()))
+            self.padding[device] = tuple(index.to(device) for index in known)
+        return self.padding[device]
 
 
 class InputNorms:
@@ -140,12 +149,12 @@ class InputNorms:
         Raises:
             InputError: If an input holds NaN or Inf at a token of a text.
         """
-        padding = (attention_mask == 0).nonzero(as_tuple=True)
-        self._batch = (
-            _Batch(padding, (attention_mask != 0).flatten(), attention_mask.shape)
-            if len(padding[0])
-            else _Batch(None, None, attention_mask.shape)
-        )
+        padding, shape = (attention_mask == 0).nonzero(as_tuple=True), attention_mask.shape
+        if len(padding[0]):
+            where, real = {attention_mask.device: padding}, (attention_mask != 0).flatten()
+            self._batch = _Batch(where, real, shape)
+        else:
+            self._batch = _Batch(None, None, shape)
         try:
             yield
             self._totals.add(self._batch.norms, self._batch.same_as, names, counts)
@@ -186,7 +195,7 @@ class InputNorms:
             batch.same_as[name] = seen[2]
             return
         batch.inputs[id(inputs)] = (weakref.ref(inputs), version, name)
-        batch.norms[name] = text_norms(shaped, batch.padding)
+        batch.norms[name] = text_norms(shaped, batch.padding_on(shaped.device))
 
     def begin(self, module: nn.Module, tokens: int) -> None:
         """Hear that a module with experts runs (`mathneuro.experts.ExpertsListener`)."""

@@ -1,6 +1,5 @@
-"""The processes of a run: what each one takes, where they wait for one another, who tells."""
+"""The processes of a run: what each one takes, and where they wait for one another."""
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,9 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from torch import distributed
-from torch.distributed import DistError, distributed_c10d
+from torch.distributed import DistError
 
 from mathneuro.errors import InputError
+from mathneuro.failure import LOOK_SECONDS, LOST, has_failed
+from mathneuro.shard import neighbours
 
 if TYPE_CHECKING:
     from lightning.pytorch import Trainer
@@ -20,17 +21,6 @@ T = TypeVar("T")
 PATIENCE = timedelta(days=365)
 """How long processes wait for one another: as long as the longest evaluation."""
 
-LOOK_SECONDS = 0.02
-"""How often a waiting process looks up, so that an interruption reaches it."""
-
-LOST = (
-    "trainer: another process of this run ended before its work was done; see what it said last, "
-    "or whether its machine ran out of memory"
-)
-
-FAILED = "mathneuro/failed"
-"""Key under which a process that fails tells the others."""
-
 
 @dataclass(frozen=True)
 class Ranks:
@@ -38,7 +28,8 @@ class Ranks:
 
     They wait for one another in a group of their own, whose patience has no practical end: an
     ordinary collective gives up after some minutes, but one process may evaluate for hours while
-    the others are done. If a process is lost, the others hear of it at once.
+    the others are done. If a process is lost, the others hear of it where they wait (`meet`) or
+    look (`check`).
 
     Attributes:
         rank: Which of the processes this one is.
@@ -83,11 +74,7 @@ class Ranks:
 
     def part(self, items: Sequence[T]) -> list[T]:
         """Return this process's share of a list: neighbours."""
-        return [
-            item
-            for position, item in enumerate(items)
-            if not self.divides or position * self.count // len(items) == self.rank
-        ]
+        return neighbours(items, self.rank, self.count) if self.divides else list(items)
 
     def meet(self) -> None:
         """Wait until all processes are here.
@@ -105,6 +92,29 @@ class Ranks:
         except RuntimeError as error:
             raise InputError(LOST) from error
 
+    def check(self) -> None:
+        """Refuse to go on alone, where there is nothing to wait for.
+
+        Raises:
+            InputError: If another process failed, or the one that started this one is gone.
+        """
+        if self.group is None:
+            return
+        try:
+            failed = has_failed()
+        except DistError as error:
+            raise InputError(LOST) from error
+        if failed:
+            raise InputError(LOST)
+
+    def collect(self, value: T) -> list[T]:
+        """Return what the processes give that divide the work; all have to call it.
+
+        Raises:
+            InputError: If another process ended.
+        """
+        return self.gather(value) if self.divides else [value]
+
     def gather(self, value: T) -> list[T]:
         """Return what every process gives, in the order of their ranks; all have to call it.
 
@@ -120,6 +130,16 @@ class Ranks:
         except RuntimeError as error:
             raise InputError(LOST) from error
         return values
+
+    def first(self, find: Callable[[], T]) -> T:
+        """Return what the first process finds, in all; all have to call it.
+
+        What a process finds in a folder another may find a moment later, or not yet.
+
+        Raises:
+            InputError: If another process ended.
+        """
+        return self.gather(find() if self.rank == 0 else None)[0]  # type: ignore[return-value]
 
     def in_turn(self, work: Callable[[], T]) -> T:
         """Do something in one process of each machine first: the others find its caches."""
@@ -154,22 +174,3 @@ class Ranks:
 
 ALONE = Ranks()
 """One process that shares nothing with others."""
-
-
-def is_first_to_fail() -> bool:
-    """Tell whether this process is the one to tell the user why the run ends.
-
-    The others end because of it, or for the same reason. Before the processes know of one another
-    it is one on each machine.
-    """
-    if not distributed.is_initialized():
-        # Set by Lightning and torchrun, and by SLURM.
-        local = os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", "0"))
-        return local == "0"
-    try:
-        # The store is what processes met through; torch has no public name for it.
-        store = distributed_c10d._get_default_store()
-        return bool(store.add(FAILED, 1) == 1)
-    except DistError:
-        # The process that keeps the store has gone, and has told why.
-        return False

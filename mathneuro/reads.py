@@ -45,15 +45,14 @@ class _LinearCalls(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._running: tuple[str, Tensor, Tensor] | None = None
+        self._running: tuple[str, Tensor, nn.Module] | None = None
         self.confirmed: set[str] = set()
 
     def begin(self, name: str) -> Callable[[nn.Module, tuple[Any, ...]], None]:
         """Return a hook that notes which module runs, on what."""
 
         def begin(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-            weight: Any = module.weight
-            self._running = (name, inputs[0], weight.detach()) if inputs else None
+            self._running = (name, inputs[0], module) if inputs else None
 
         return begin
 
@@ -71,7 +70,9 @@ class _LinearCalls(TorchFunctionMode):
     ) -> Any:
         """Look at a call of one of torch's functions, and do it."""
         if func is functional.linear and self._running is not None:
-            name, inputs, weight = self._running
+            name, inputs, module = self._running
+            # An offloaded module has its weight only while it runs.
+            weight: Any = module.weight
             read = [*args, *(kwargs or {}).values()]
             if _same(read[1], weight) and _same(read[0], inputs):
                 self.confirmed.add(name)
@@ -82,5 +83,6 @@ def _same(one: Tensor, other: Tensor) -> bool:
     """Tell whether two tensors hold the same numbers, whatever their types and leading shapes."""
     if one.shape[-1] != other.shape[-1] or one.numel() != other.numel():
         return False
-    rows = [each.detach().reshape(-1, each.shape[-1]).float() for each in (one, other)]
+    both = (one, other.to(one.device))
+    rows = [each.detach().reshape(-1, each.shape[-1]).float() for each in both]
     return bool(torch.equal(*rows))

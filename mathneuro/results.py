@@ -86,7 +86,8 @@ def run_record(
         "command": command,
         "finished": finished,
         "versions": library_versions(),
-        "device": str(module.device),
+        "device": module.devices,
+        "precision": str(module.trainer.precision),
         "model": module.identity,
         "coverage": coverage_record(module.coverage),
     }

@@ -1,9 +1,23 @@
 """Which part of a sweep a process runs."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mathneuro.errors import InputError
+
+T = TypeVar("T")
+
+
+def neighbours(items: Sequence[T], index: int, count: int) -> list[T]:
+    """Return one of so many shares of a list, each of neighbours; together they are the list.
+
+    Example:
+        >>> neighbours("abcde", 1, 3)
+        ['c', 'd']
+    """
+    return [item for position, item in enumerate(items) if position * count // len(items) == index]
 
 
 @dataclass(frozen=True)
@@ -36,8 +50,4 @@ class Shard:
 
     def part(self, names: list[str]) -> list[str]:
         """Return this shard's share of a list: neighbours, as they share selections."""
-        return [
-            name
-            for position, name in enumerate(names)
-            if position * self.count // len(names) == self.index - 1
-        ]
+        return neighbours(names, self.index - 1, self.count)

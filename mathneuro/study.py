@@ -240,10 +240,16 @@ class Study:
         same = self._known.get((selection.sha256(), factor))
         return None if same is None else read_record(self.path(same), SETTING_FORMAT)
 
-    def write(self, record: dict[str, Any]) -> None:
-        """Write the result of a setting, in one step, with a hash of all that it depends on."""
+    def keep(self, record: dict[str, Any], write: bool) -> None:
+        """Keep the result of a setting, with a hash of all that it depends on.
+
+        Args:
+            record: The result.
+            write: Whether it is written, in one step; another process of this run may do that.
+        """
         record["matters"] = fingerprint(self.matters)
-        write_json(self.path(record["name"]), record)
+        if write:
+            write_json(self.path(record["name"]), record)
         if self._known is not None:
             self._remember(record)
 

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from mathneuro.decoder import find_decoder, run_decoder, trial
+from mathneuro.decoder import find_decoder, input_device, run_decoder, trial
 from mathneuro.errors import InputError
 from mathneuro.experts import compute_experts
 from mathneuro.layers import Coverage
 from mathneuro.norms import NOT_RUN, InputNorms
 from mathneuro.reads import linear_reads
+from mathneuro.storage import present, run_device, versions
 from mathneuro.weights import Weight
 
 if TYPE_CHECKING:
@@ -56,11 +57,11 @@ def check_model(model: "PreTrainedModel", coverage: Coverage) -> Coverage:
     Raises:
         InputError: If none can be measured, the model does not run, or it changes its own weights.
     """
-    versions = _versions(model)
+    before = versions(model)
     consequence = "it is not known which weights can be measured; this kind is not supported"
     with trial(model, "", consequence):
         reasons = _faults(model, coverage)
-    changed = [name for name, version in _versions(model).items() if versions[name] != version]
+    changed = [name for name, version in versions(model).items() if before[name] != version]
     if changed:
         raise InputError(
             f"model: a forward pass of {type(model).__name__} changes its own weights "
@@ -76,20 +77,13 @@ def check_model(model: "PreTrainedModel", coverage: Coverage) -> Coverage:
     return measurable
 
 
-def _versions(model: nn.Module) -> dict[str, int]:
-    """Return how often each parameter was changed in place."""
-    return {
-        name: each._version for name, each in model.named_parameters() if not each.is_inference()
-    }
-
-
 def trial_tokens(model: "PreTrainedModel", length: int = LENGTHS[0][0]) -> Tensor:
     """Return the tokens of two texts of a trial, ``[texts, tokens]``.
 
     They differ, since the embedding of a padding token may be zero, and zero proves nothing.
     """
     vocabulary = model.config.get_text_config().vocab_size
-    line = torch.arange(length, device=model.device).remainder(min(vocabulary, DISTINCT))
+    line = torch.arange(length, device=input_device(model)).remainder(min(vocabulary, DISTINCT))
     return torch.stack([line, line.flip(0)])
 
 
@@ -199,7 +193,7 @@ def tolerance(weights: dict[str, Weight]) -> float:
 def differs(one: Tensor, other: Tensor, most: float) -> bool:
     """Tell whether the relative difference of two tensors is more than that; NaN is."""
     scale = float(other.double().norm())
-    return not float((one.double() - other.double()).norm()) <= most * scale
+    return not float((one.double() - other.double().to(one.device)).norm()) <= most * scale
 
 
 def _check_routers_and_experts(
@@ -225,7 +219,10 @@ def _check_routers_and_experts(
     most = tolerance(weights)
 
     def compare(module: nn.Module, args: tuple[Any, ...], keywords: Any, output: Any) -> None:  # noqa: ANN401
-        if differs(compute_experts(module, *args, *keywords.values()), output, most):
+        inputs = [each.to(run_device(module)) for each in (*args, *keywords.values())]
+        with present(module):
+            own = compute_experts(module, *inputs)
+        if differs(own, output, most):
             for name in names[module]:
                 faults.setdefault(name, OTHER_EXPERTS)
 
@@ -253,7 +250,8 @@ def _reads_output(model: "PreTrainedModel", ids: Tensor, mask: Tensor) -> bool:
         model(input_ids=ids, attention_mask=mask, use_cache=False)
     finally:
         handle.remove()
-    output, real = run_decoder(model, ids, mask), mask != 0
+    output = run_decoder(model, ids, mask)
+    real = (mask != 0).to(output.device)
     if len(read) != 1 or read[0].shape != output.shape:
         return False
     # Both are the same computation, but some kernels do not give the same bits twice.

@@ -21,16 +21,27 @@ def settle() -> None:
     os.environ.setdefault("TQDM_DELAY", "2")
     os.environ.setdefault("TQDM_LEAVE", "")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # Set by Lightning and torchrun, and by SLURM: one process of all shows bars.
-    ranks = ("LOCAL_RANK", "RANK", "NODE_RANK", "SLURM_PROCID")
-    if any(os.environ.get(name, "0") != "0" for name in ranks):
+    # When a process ends, the others would print what their sockets noticed, frame by frame.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    if not is_first_process():
         os.environ["TQDM_DISABLE"] = "1"
+
+
+def is_first_process() -> bool:
+    """Tell whether this is the first of the processes that were started together, or alone."""
+    # Set by Lightning and torchrun, and by SLURM.
+    ranks = ("LOCAL_RANK", "RANK", "NODE_RANK", "SLURM_PROCID")
+    return all(os.environ.get(name, "0") == "0" for name in ranks)
 
 
 def quieten() -> None:
     """Keep what libraries tell of themselves off the terminal, once they are imported."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # It tells why it kills the run: a process that it started was killed.
+    logging.getLogger("lightning.fabric.strategies.launchers.subprocess_script").setLevel(
+        logging.INFO
+    )
     unneeded = ("does not have many workers", "treespec, LeafSpec", "across ranks is zero")
     for message in (f".*{words}.*" for words in unneeded):
         warnings.filterwarnings("ignore", message=message)

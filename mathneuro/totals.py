@@ -10,6 +10,9 @@ from mathneuro.errors import InputError
 LARGEST = 2**22
 """Numbers a text that are added up at once; mixtures of experts have more."""
 
+Vector = tuple[int, torch.device]
+"""How many numbers a vector has, and where it is; a model may be spread over several devices."""
+
 
 class Totals:
     """Sums of norms over texts, by the name of what reads them.
@@ -26,7 +29,7 @@ class Totals:
 
     def __init__(self, leading: tuple[int, ...]) -> None:
         self._leading = leading
-        self._widths: dict[str, int] = {}
+        self._vectors: dict[str, Vector] = {}
         self._same_as: dict[str, str] = {}
         self._sums: list[Tensor] = []
 
@@ -50,42 +53,43 @@ class Totals:
         """
         if not norms:
             return
-        widths = {name: each.shape[1] for name, each in norms.items()}
-        if self._sums and (widths, same_as) != (self._widths, self._same_as):
+        vectors = {name: (each.shape[1], each.device) for name, each in norms.items()}
+        if self._sums and (vectors, same_as) != (self._vectors, self._same_as):
             raise InputError(
                 "model: its linear layers ran in another way than for the texts before, but each "
                 "must run once for every text; this kind of model is not supported"
             )
         weights = torch.ones((*self._leading, len(texts))) if counts is None else counts
         sums = []
-        for names in _groups(widths):
+        for names in _groups(vectors):
             joined = torch.cat([norms[name] for name in names], dim=1)
             if not bool(torch.isfinite(joined).all()):
                 _refuse({name: norms[name] for name in names}, texts)
             sums.append(weights.to(joined.device, torch.float64) @ joined.to(torch.float64))
         if self._sums:
             sums = [before + now for before, now in zip(self._sums, sums, strict=True)]
-        self._widths, self._same_as, self._sums = widths, dict(same_as), sums
+        self._vectors, self._same_as, self._sums = vectors, dict(same_as), sums
 
     def by_name(self) -> dict[str, Tensor]:
         """Return the sums, ``[features]`` or ``[draws, features]``, by name."""
         totals: dict[str, Tensor] = {}
-        for names, sums in zip(_groups(self._widths), self._sums, strict=True):
-            parts = torch.split(sums, [self._widths[name] for name in names], dim=-1)
+        for names, sums in zip(_groups(self._vectors), self._sums, strict=True):
+            parts = torch.split(sums, [self._vectors[name][0] for name in names], dim=-1)
             totals |= dict(zip(names, parts, strict=True))
         return totals | {name: totals[source] for name, source in self._same_as.items()}
 
 
-def _groups(widths: dict[str, int]) -> list[list[str]]:
-    """Split names into runs that are not too wide to be joined."""
+def _groups(vectors: dict[str, Vector]) -> list[list[str]]:
+    """Put names of vectors on the same device together, but no more than can be joined."""
     groups: list[list[str]] = []
-    room = 0
-    for name, width in widths.items():
-        if not groups or width > room:
-            groups.append([])
-            room = LARGEST
-        groups[-1].append(name)
-        room -= width
+    last: dict[torch.device, tuple[list[str], int]] = {}
+    for name, (width, device) in vectors.items():
+        group, room = last.get(device, ([], 0))
+        if not group or width > room:
+            group, room = [], LARGEST
+            groups.append(group)
+        group.append(name)
+        last[device] = group, room - width
     return groups
 
 

@@ -11,13 +11,15 @@ from mathneuro.errors import InputError
 from mathneuro.grid import Grid
 from mathneuro.plan import plan_lines
 from mathneuro.shard import Shard
+from mathneuro.spread import spread_over_all
 from mathneuro.strategies import check_strategy
-from mathneuro.study import Study
+from mathneuro.study import Study, fingerprint
 from mathneuro.terminal import counted, say, tell
 
 if TYPE_CHECKING:
     from mathneuro.data.module import TextDataModule
     from mathneuro.module import CausalLanguageModel
+    from mathneuro.ranks import Ranks
 
 
 Command = Literal["operate", "predict", "sweep", "validate"]
@@ -72,7 +74,7 @@ class MathNeuroTrainer(Trainer):
             self.grid,
             datamodule.names,
             datamodule.num_samples,
-            Shard.parse(shard),
+            part := Shard.parse(shard),
         )
         datamodule.draws = study.draws
         if self.is_global_zero:
@@ -81,9 +83,11 @@ class MathNeuroTrainer(Trainer):
         if dry_run:
             return
         model.study = study
-        if study.needs_identification():
+        ranks = self._launch(model)
+        ranks.agree("the grid", lambda: (part, fingerprint({"names": study.names})))
+        if ranks.first(study.needs_identification):
             super().predict(model, datamodule=datamodule, return_predictions=False)
-        datamodule.positions = study.pending()
+        datamodule.positions = ranks.first(study.pending)
         super().validate(model, datamodule=datamodule, verbose=False)
         if not datamodule.positions:
             # Without a batch no epoch ran, whose callbacks would have looked at the model.
@@ -140,10 +144,26 @@ class MathNeuroTrainer(Trainer):
         for line in write_report(folder, math, others).lines:
             say(line)
 
+    def _launch(self, model: "CausalLanguageModel") -> "Ranks":
+        """Start the other processes now, and not with the first stage: all have to know which."""
+        model.trainer = self
+        set_up, launcher = self.strategy.setup_environment, self.strategy.launcher
+        if launcher is None:
+            set_up()
+        else:
+            launcher.launch(set_up)
+        return model.ranks
+
     def _begin(self, command: Command) -> None:
         """Note the command, and refuse settings that it does not work with."""
         self.command = command
         check_strategy(self.strategy)
+        spread_over_all(self.strategy)
+        if self.world_size > 1 and self._accelerator_connector.use_distributed_sampler:
+            raise InputError(
+                "trainer.use_distributed_sampler: got true, but texts, questions and settings are "
+                "divided among the processes already, and some would be left out; set it to false"
+            )
         for name in ("limit_predict_batches", "limit_val_batches"):
             limit = getattr(self, name)
             if isinstance(limit, int) or limit != 1.0:

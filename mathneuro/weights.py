@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from mathneuro.storage import Stored, numbers
+
 
 @dataclass(frozen=True)
 class Weight:
@@ -32,7 +34,7 @@ class Weight:
 
     @property
     def parameter(self) -> Tensor:
-        """The parameter that holds it, maybe among others."""
+        """The parameter that holds it, maybe among others; its numbers may be elsewhere."""
         parameter: Tensor = getattr(self.module, self.attribute)
         return parameter
 
@@ -43,13 +45,17 @@ class Weight:
 
     @property
     def stored(self) -> Tensor:
-        """The matrix as it is stored, two-dimensional: a view of the parameter's own numbers."""
-        parameter = self.parameter.detach()
-        return parameter if self.expert is None else parameter[self.expert]
+        """The matrix as it is stored, two-dimensional; see `mathneuro.storage.numbers`."""
+        return numbers(self.module, self.attribute, self.expert).detach()
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """The shape of the matrix as it is stored."""
+        return tuple(self.parameter.shape[-2:])
 
     @property
     def matrix(self) -> Tensor:
-        """The matrix as ``[out, in]``: a view of the parameter's own numbers."""
+        """The matrix as ``[out, in]``."""
         return self.stored.t() if self.transposed else self.stored
 
     @property
@@ -90,7 +96,7 @@ class Weight:
         return (columns * self.out_features + rows).sort().values
 
 
-def find_stored(parameters: Mapping[str, Tensor], name: str) -> Tensor | None:
+def find_stored(parameters: Mapping[str, Stored], name: str) -> Stored | None:
     """Find a matrix by its name, as it is stored.
 
     Args:
@@ -98,12 +104,12 @@ def find_stored(parameters: Mapping[str, Tensor], name: str) -> Tensor | None:
         name: Name of a parameter, or of one expert's slice of a three-dimensional one.
 
     Returns:
-        A view of the parameter's own numbers. None: there is none of that name.
+        The parameter or the slice. None: there is none of that name.
     """
     if name in parameters:
-        return parameters[name].detach()
+        return parameters[name]
     prefix, _, expert = name.rpartition(".")
     stack = parameters.get(prefix)
-    if stack is None or stack.dim() != 3 or not expert.isdecimal():
+    if stack is None or len(stack.shape) != 3 or not expert.isdecimal():
         return None
-    return stack.detach()[int(expert)] if int(expert) < len(stack) else None
+    return stack.part(int(expert)) if int(expert) < stack.shape[0] else None

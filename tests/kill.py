@@ -15,10 +15,12 @@ class Kill(Callback):
 
     Args:
         at: Name of the setting.
+        gently: Whether to ask it to end rather than to kill it.
     """
 
-    def __init__(self, at: str) -> None:
+    def __init__(self, at: str, gently: bool = False) -> None:
         self.at = at
+        self.signal = signal.SIGTERM if gently else signal.SIGKILL
 
     def on_validation_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any
@@ -28,4 +30,4 @@ class Kill(Callback):
         assert pl_module.in_flight is not None
         if pl_module.in_flight.name == self.at:
             assert weight_hash(pl_module.model) != pl_module.identity["weight_hash"]
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.signal)

@@ -11,18 +11,19 @@ from torch.distributed import distributed_c10d
 
 from mathneuro.errors import InputError
 
-Misfortune = Literal["mistake", "fault", "kill"]
+Misfortune = Literal["mistake", "fault", "kill", "terminate"]
 
 
 class Fail(Callback):
-    """Ends one process in the middle of identification.
+    """Ends one process in the middle of identification, or all.
 
     Args:
-        rank: Which process.
-        how: By a mistake of the user, a fault of the program, or as by lack of memory.
+        rank: Which process. null: all.
+        how: By a mistake of the user, a fault of the program, or as by lack of memory or a
+            scheduler.
     """
 
-    def __init__(self, rank: int, how: Misfortune) -> None:
+    def __init__(self, rank: int | None, how: Misfortune) -> None:
         self.rank = rank
         self.how = how
 
@@ -30,10 +31,12 @@ class Fail(Callback):
         self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any
     ) -> None:
         """Fail."""
-        if trainer.global_rank != self.rank:
+        if self.rank not in (None, trainer.global_rank):
             return
         if self.how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.how == "terminate":
+            os.kill(os.getpid(), signal.SIGTERM)
         if self.how == "mistake":
             raise InputError("data: one process met a text that the others do not have")
         raise RuntimeError("a fault in one process")

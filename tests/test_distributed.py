@@ -7,16 +7,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 
-from mathneuro.edit import Edit
-from mathneuro.importance import Importance
 from tests.commands import run
+from tests.processes import ROOT, check_same, command, torchrun
 
-ROOT = Path(__file__).parent.parent
 TWO = ["--trainer.devices=2", "--trainer.strategy=ddp"]
 
 ROLLING = """\
@@ -35,9 +31,6 @@ metadata:
   version: 1.0
 """
 
-CIRCUMSTANCES = ("seconds", "start", "end", "device", "host", "finished")
-"""What two runs of the same thing may differ in."""
-
 
 @pytest.fixture
 def everything(arguments: list[str], task_folder: Path) -> list[str]:
@@ -51,81 +44,6 @@ def everything(arguments: list[str], task_folder: Path) -> list[str]:
         "--lm_eval.batch_size=2",
         "--data.batch_size=2",
     ]
-
-
-def command(name: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command in processes of its own, under a time limit."""
-    return subprocess.run(
-        [sys.executable, str(ROOT / "main.py"), name, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-        cwd=ROOT,
-    )
-
-
-def torchrun(commands: list[list[str]]) -> subprocess.CompletedProcess[str]:
-    """Run commands one after the other in two processes that torchrun starts."""
-    started = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    return subprocess.run(
-        [*started, "-m", "tests.several", json.dumps(commands)],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-        cwd=ROOT,
-    )
-
-
-def measured(value: Any) -> Any:  # noqa: ANN401
-    """Return a record without the circumstances in which it was made."""
-    if isinstance(value, dict):
-        return {key: measured(each) for key, each in value.items() if key not in CIRCUMSTANCES}
-    return [measured(each) for each in value] if isinstance(value, list) else value
-
-
-def check_same(one: Path, two: Path) -> None:
-    """Check that two folders hold the same files with the same results, bit for bit."""
-    names = [
-        sorted(
-            str(path.relative_to(folder))
-            for path in folder.rglob("*")
-            if path.is_file() and "tfevents" not in path.name
-        )
-        for folder in (one, two)
-    ]
-    assert names[0] == names[1]
-    # One folder for TensorBoard's pages, or one a setting, and not one a process.
-    boards = [
-        {path.parent.relative_to(folder) for path in folder.rglob("*tfevents*")}
-        for folder in (one, two)
-    ]
-    assert boards[0] == boards[1]
-    for name in names[0]:
-        first, second = one / name, two / name
-        if name.endswith(".json"):
-            assert measured(json.loads(first.read_text())) == measured(
-                json.loads(second.read_text())
-            ), name
-        elif name.endswith((".jsonl", ".csv")):
-            assert first.read_text() == second.read_text(), name
-        elif "importance" in name:
-            check_same_importance(Importance.load(first), Importance.load(second))
-        elif name.startswith("edit"):
-            assert Edit.load(first).selection.sha256() == Edit.load(second).selection.sha256()
-
-
-def check_same_importance(one: Importance, two: Importance) -> None:
-    """Check that importance is the same, bit for bit."""
-    assert one.texts == two.texts
-    assert one.data == two.data
-    assert one.tokens == two.tokens
-    for vectors, others in ((one.sets, two.sets), (one.activations, two.activations)):
-        assert vectors.keys() == others.keys()
-        for name, by_weight in vectors.items():
-            for weight, vector in by_weight.items():
-                assert torch.equal(vector, others[name][weight]), (name, weight)
 
 
 def test_two_processes_do_what_one_does(
@@ -177,7 +95,9 @@ def test_any_number_of_texts_and_every_command(
 
     for name, *arguments in within(tmp_path / "one"):
         run(monkeypatch, name, arguments)
-    ended = torchrun([[*each, *TWO] for each in within(tmp_path / "two")])
+    ended = torchrun(
+        "tests.several", json.dumps([[*each, *TWO] for each in within(tmp_path / "two")])
+    )
     assert ended.returncode == 0, ended.stderr
     for folder in sorted((tmp_path / "one").iterdir()):
         check_same(folder, tmp_path / "two" / folder.name)
@@ -190,9 +110,14 @@ def test_any_number_of_texts_and_every_command(
         (0, "fault", "RuntimeError: a fault in one process"),
         (1, "fault", "RuntimeError: a fault in one process"),
         (1, "kill", "error: trainer: another process of this run ended"),
+        (1, "terminate", "error: trainer: process 1 was told to end (SIGTERM)"),
+        ("null", "mistake", "error: data: one process met a text"),
+        ("null", "fault", "RuntimeError: a fault in one process"),
     ],
 )
-def test_a_failing_process_ends_all(arguments: list[str], rank: int, how: str, reason: str) -> None:
+def test_a_failing_process_ends_all(
+    arguments: list[str], rank: int | str, how: str, reason: str
+) -> None:
     """Soon, with the reason told once, and without results."""
     callback = ["--trainer.callbacks+=tests.misfortunes.Fail", f"--trainer.callbacks.rank={rank}",
                 f"--trainer.callbacks.how={how}"]  # fmt: skip
@@ -212,6 +137,63 @@ def test_a_mistake_that_all_make_is_told_once(arguments: list[str]) -> None:
     assert "Traceback" not in ended.stderr
 
 
+def test_a_killed_sweep_goes_on_at_once(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while a process that the first had started still measures a setting."""
+    sweep = [
+        *(each for each in arguments if not each.startswith(("--selection", "--folder"))),
+        "--grid.methods=[wanda]", "--grid.repeats=1", "--grid.proportions=[0.1, 0.2, 0.3, 0.4]",
+    ]  # fmt: skip
+    run(monkeypatch, "sweep", [*sweep, f"--folder={tmp_path / 'one'}"])
+    names = json.loads((tmp_path / "one" / "study.json").read_text())["settings"]
+    kill = ["--trainer.callbacks+=tests.kill.Kill", f"--trainer.callbacks.at={names[1]}"]
+    two = [*sweep, *TWO, f"--folder={tmp_path / 'two'}"]
+    with (tmp_path / "told").open("w") as told:
+        # An orphan would keep a pipe open, and this would wait for it.
+        killed = subprocess.run(
+            [sys.executable, str(ROOT / "main.py"), "sweep", *two, *kill],
+            stdout=told, stderr=told, check=False, timeout=180, cwd=ROOT,
+        )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list((tmp_path / "two" / "settings").glob("*.json"))) < len(names)
+    ended = command("sweep", two)
+    assert ended.returncode == 0, ended.stderr
+    check_same(tmp_path / "one", tmp_path / "two")
+
+
+def test_texts_are_not_divided_twice(arguments: list[str]) -> None:
+    """By Lightning too, which would leave some out; told once, and before any model loads."""
+    ended = command("validate", [*arguments, *TWO, "--trainer.use_distributed_sampler=true"])
+    assert ended.returncode == 2
+    assert ended.stderr.count("error: trainer.use_distributed_sampler: got true") == 1
+
+
+def test_started_processes_have_to_be_used(arguments: list[str]) -> None:
+    """Two that each believe to be alone would write the same files."""
+    ended = torchrun("main", "predict", *arguments, "--trainer.devices=1")
+    assert ended.returncode != 0
+    assert ended.stderr.count("error: trainer.devices: got 1") == 1, ended.stderr
+
+
+def test_a_report_is_made_once(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever starts several processes for it."""
+    sweep = [each for each in arguments if not each.startswith("--selection")]
+    run(monkeypatch, "sweep", [*sweep, "--grid.methods=[wanda]", "--grid.repeats=1",
+                               "--grid.proportions=[0.1]"])  # fmt: skip
+    ended = torchrun("main", "report", f"--folder={tmp_path / 'run'}")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("summary.md") == 1
+
+
+def test_processes_meet() -> None:
+    """Their order, what they refuse, and for how long they wait."""
+    ended = torchrun("tests.meeting")
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_an_interruption_ends_all(arguments: list[str]) -> None:
     """As by Ctrl-C, which reaches every process of the terminal."""
     callback = ["--trainer.callbacks+=tests.misfortunes.Linger", "--trainer.callbacks.patience=60"]
@@ -222,8 +204,11 @@ def test_an_interruption_ends_all(arguments: list[str]) -> None:
     )  # fmt: skip
     assert started.stdout is not None
     # The model's line is the last before the first evaluation.
-    while "take part" not in started.stdout.readline():
-        pass
+    for line in started.stdout:
+        if "take part" in line:
+            break
+    else:
+        pytest.fail(started.communicate()[1])
     time.sleep(2)
     begun = time.monotonic()
     os.killpg(started.pid, signal.SIGINT)

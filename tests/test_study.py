@@ -64,7 +64,7 @@ def test_shards_that_are_none_are_refused(text: str) -> None:
 def test_what_is_there_is_not_pending(tmp_path: Path) -> None:
     """A file that is there is whole."""
     study = make_study(tmp_path)
-    study.write(make_record(study, study.names[2], select(1)))
+    study.keep(make_record(study, study.names[2], select(1)), write=True)
     assert study.pending() == [0, 1, 3, 4]
     assert study.missing() == 4
 
@@ -75,7 +75,7 @@ def test_equal_edits_are_found_whoever_measured_them(tmp_path: Path) -> None:
     assert study.find(select(1, 3), 0.0) is None
     record = make_record(study, study.names[1], select(1, 3))
     assert record["setting"]["factor"] == 0.0
-    study.write(record)
+    study.keep(record, write=True)
     for each in (study, make_study(tmp_path, factors=[0.0, 2.0])):
         assert each.find(select(1, 3), 0.0) == record
         assert each.find(select(1, 3), 2.0) is None
@@ -87,7 +87,7 @@ def test_an_edit_that_changes_nothing_is_the_model_as_it_is(tmp_path: Path) -> N
     study = make_study(tmp_path)
     assert study.find(select(), 0.0) is None
     before = make_record(study, "before", None)
-    study.write(before)
+    study.keep(before, write=True)
     assert study.find(select(), 0.0) == study.find(select(1), 1.0) == before
     assert study.find(select(1), 0.0) is None
 
@@ -132,7 +132,7 @@ def test_results_that_were_made_otherwise_are_refused(tmp_path: Path) -> None:
     """Even if nothing else tells how the folder was made."""
     study = make_study(tmp_path)
     study.expect("model", {"weight_hash": "abc"})
-    study.write(make_record(study, "before", None))
+    study.keep(make_record(study, "before", None), write=True)
     study.begin({})
     (tmp_path / "study.json").unlink()
     again = make_study(tmp_path)
@@ -161,3 +161,12 @@ def test_scores_that_are_not_measured_are_refused(tmp_path: Path) -> None:
         study.check_scores(["sums f1", "race acc"], tasks_only=False)
     with pytest.raises(InputError, match=r"grid\.others: got 'race'"):
         study.check_scores(["sums"], tasks_only=True)
+
+
+def test_a_folder_has_to_be_shared(tmp_path: Path) -> None:
+    """A process sees what the first of them wrote down."""
+    study = make_study(tmp_path)
+    with pytest.raises(InputError, match=r"folder: .* is not the same on all machines"):
+        study.check_begun()
+    study.begin({})
+    study.check_begun()

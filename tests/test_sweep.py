@@ -91,6 +91,26 @@ def test_a_killed_sweep_goes_on_and_ends_as_an_undisturbed_one(
     assert names[0] == names[1]
 
 
+def test_a_sweep_that_is_asked_to_end_keeps_the_setting_in_flight(
+    sweep: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """And does not pretend to be done."""
+    at = "wanda_n6_r1_p0.1_x0"
+    kill = ["--trainer.callbacks+=tests.kill.Kill", f"--trainer.callbacks.at={at}",
+            "--trainer.callbacks.gently=true"]  # fmt: skip
+    with pytest.raises(SystemExit) as exit_:
+        run(monkeypatch, "sweep", [*sweep, f"--folder={tmp_path / 'sweep'}", *kill])
+    assert exit_.value.code == 128 + signal.SIGTERM
+    assert "interrupted" in capsys.readouterr().out
+    settings = {path.stem for path in (tmp_path / "sweep" / "settings").iterdir()}
+    assert at in settings
+    assert len(settings) < 13
+    assert not (tmp_path / "sweep" / "report").exists()
+
+
 def test_two_shards_together_are_one_run(
     sweep: list[str],
     tmp_path: Path,

@@ -150,7 +150,6 @@ def test_a_model_that_moved_is_the_same_model(
         (["--grid.factors=[1e300]"], "grid.factors: got 1e+300"),
         (["--grid.calibration=[rice]"], "grid.calibration: got 'rice', but no calibration set"),
         (["--importance.file=x.safetensors"], "importance.file: got x.safetensors, but a sweep"),
-        (["--trainer.devices=2"], "trainer.devices: got 2 processes, but `sweep`"),
         (["--lm_eval.tasks=null", "--data.held_out=0"], "nothing would be measured"),
         (["--grid.math=[nothing]"], "grid.math: got 'nothing', but no score has that name"),
     ],

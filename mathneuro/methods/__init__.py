@@ -14,6 +14,7 @@ from mathneuro.methods.mathneuro import mathneuro
 from mathneuro.methods.random import random
 from mathneuro.methods.wanda import wanda
 from mathneuro.selection import Selection
+from mathneuro.storage import run_device
 from mathneuro.weights import Weight
 
 METHODS: dict[str, Method] = {"mathneuro": mathneuro, "random": random, "wanda": wanda}
@@ -103,7 +104,7 @@ def select(
             name: weight.stored_positions(choice.positions.get(name, nothing))
             for name, weight in weights.items()
         },
-        shapes={name: tuple(weight.stored.shape) for name, weight in weights.items()},
+        shapes={name: weight.stored_shape for name, weight in weights.items()},
         origin={
             "method": method,
             "proportion": proportion,
@@ -125,7 +126,8 @@ def _choose_in_each(model: WholeModel, method: Method, progress: bool, cutoffs: 
     for name, weight in weights:
         candidates = Candidates(
             name=name,
-            weight=weight.matrix,
+            # An offloaded weight is looked at where it runs: that is faster than on the CPU.
+            weight=weight.matrix.to(run_device(weight.module)),
             math=sets[model.math][name],
             calibration=tuple(sets[each][name] for each in model.calibration),
             proportion=model.proportion,

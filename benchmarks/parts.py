@@ -1,0 +1,62 @@
+"""What the benchmarks measure: the shipped model with its texts and tasks, or a random model."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lightning.pytorch import Callback
+
+from callbacks import LMEval
+from mathneuro.data import TextSet
+from mathneuro.trainer import MathNeuroTrainer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+ASSETS = Path(__file__).parent.parent / "assets"
+MODEL = ASSETS / "tiny-math"
+MATH = TextSet(str(ASSETS / "data" / "arithmetic_train.jsonl"))
+LANGUAGE = TextSet(str(ASSETS / "data" / "language_train.jsonl"))
+
+
+def random_llama(parameters: int) -> "PreTrainedModel":
+    """Build a Llama of about so many parameters with random weights, shaped like SmolLM2-135M."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    hidden = max(64, round((parameters / 400) ** 0.5 / 64) * 64)
+    config = LlamaConfig(
+        vocab_size=49152 if parameters > 5e7 else 512,
+        hidden_size=hidden,
+        intermediate_size=hidden * 8 // 3,
+        num_hidden_layers=30 if parameters > 5e7 else 4,
+        num_attention_heads=hidden // 64,
+        num_key_value_heads=max(1, hidden // 192),
+        tie_word_embeddings=True,
+    )
+    model = LlamaForCausalLM(config)
+    model.requires_grad_(False)
+    model.train(False)
+    return model
+
+
+def shipped_tasks(limit: int | None, batch_size: int) -> LMEval:
+    """Return an evaluation of both tasks that come with the shipped model."""
+    return LMEval(
+        ["tiny_arithmetic", "tiny_language"],
+        [ASSETS / "tasks"],
+        limit=limit,
+        batch_size=batch_size,
+    )
+
+
+def silent_trainer(callbacks: list[Callback], **settings: Any) -> MathNeuroTrainer:
+    """Return a Trainer that neither prints nor logs."""
+    return MathNeuroTrainer(
+        callbacks=callbacks,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        use_distributed_sampler=False,
+        inference_mode=False,
+        **settings,
+    )

@@ -1,0 +1,133 @@
+"""How the processes of a run end together when one fails: one tells the user why, all end."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from lightning.pytorch import Trainer
+from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnector
+from lightning.pytorch.utilities.exceptions import SIGTERMException
+from torch import distributed
+from torch.distributed import DistError, distributed_c10d
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from torch.distributed.distributed_c10d import Store
+
+LOOK_SECONDS = 0.02
+"""How often a waiting process looks up, so that an interruption reaches it."""
+
+LOST = (
+    "trainer: another process of this run ended before its work was done; see what it said last, "
+    "or whether its machine ran out of memory"
+)
+
+FAILED = "mathneuro/failed"
+"""Key under which processes that fail count themselves."""
+
+TOLD = "mathneuro/told"
+"""Key that is there once the first of them has told why."""
+
+TELL_SECONDS = 10.0
+"""How long the others wait for that; it may be killed before."""
+
+
+def what_went_wrong(error: Exception) -> str | None:
+    """Say in a sentence what an error means, if it is one of processes that cannot meet.
+
+    Args:
+        error: An error, of a library too.
+
+    Returns:
+        The sentence. None: it is an error of something else.
+    """
+    # Gloo raises plain errors, which name the file of its source code where they come from.
+    if not isinstance(error, DistError) and "/gloo/transport/" not in str(error):
+        return None
+    if distributed.is_initialized():
+        return LOST
+    reason = str(error).splitlines()[0]
+    return (
+        f"trainer: the processes of this run did not find one another ({reason}); start one on "
+        "every device of every machine, and check that they reach the first machine"
+    )
+
+
+def tell_once(say: Callable[[], object]) -> None:
+    """Let one process alone tell the user why the run ends: the first that fails.
+
+    The others end because of it, or for the same reason. This returns once it has told, in all of
+    them, since whoever ends first may end all. Before the processes know of one another it is the
+    first of each machine that tells.
+
+    Args:
+        say: Tells it on the terminal.
+    """
+    if not distributed.is_initialized():
+        # Set by Lightning and torchrun, and by SLURM.
+        if os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", "0")) == "0":
+            say()
+        return
+    try:
+        store = _store()
+        if store.add(FAILED, 1) == 1 or not _is_told(store):
+            say()
+            sys.stderr.flush()
+            store.set(TOLD, "")
+    except DistError:
+        # The process that keeps the store has gone, and has told why.
+        return
+
+
+def has_failed() -> bool:
+    """Tell whether a process of the run failed.
+
+    Raises:
+        DistError: If the process that keeps the store is gone.
+    """
+    return bool(_store().check([FAILED]))
+
+
+def _is_told(store: "Store") -> bool:
+    """Wait until another process has told why the run ends; False if it does not."""
+    limit = time.monotonic() + TELL_SECONDS
+    while not store.check([TOLD]):
+        if time.monotonic() > limit:
+            return False
+        time.sleep(LOOK_SECONDS)
+    return True
+
+
+def _store() -> "Store":
+    """Return what the processes met through, for which torch has no public name."""
+    return distributed_c10d._get_default_store()
+
+
+class Signals(_SignalConnector):
+    """Lightning's handlers of signals, but for SIGTERM, which ends a run at once.
+
+    Lightning's own lets all processes meet, for which none is in the right place here, and then
+    waits for the end of a batch, which may be a whole evaluation.
+    """
+
+    @override
+    def _sigterm_notifier_fn(self, signum: int, _: FrameType | None) -> None:
+        raise SIGTERMException
+
+
+def end_when_told(trainer: Trainer) -> None:
+    """End a run at once when it is told to (SIGTERM), by an exception, so that all is restored.
+
+    Args:
+        trainer: The Trainer, whose own way is replaced.
+    """
+
+    def end(signum: int, frame: FrameType | None) -> None:
+        raise SIGTERMException
+
+    trainer._signal_connector = Signals(trainer)
+    signal.signal(signal.SIGTERM, end)

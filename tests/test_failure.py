@@ -1,0 +1,30 @@
+"""What is told when the processes of a run cannot meet, before there are several."""
+
+from functools import partial
+
+import pytest
+from torch.distributed import DistNetworkError
+
+from mathneuro.failure import tell_once, what_went_wrong
+
+
+def test_errors_of_meeting_are_sentences() -> None:
+    """Of torch's store, and of gloo; others stay what they are."""
+    refused = DistNetworkError("connection refused\nframe 0: 0x1")
+    closed = RuntimeError("[third_party/gloo/gloo/transport/tcp/pair.cc:5] Connection closed")
+    for error in (refused, closed):
+        sentence = what_went_wrong(error)
+        assert sentence is not None
+        assert sentence.startswith("trainer: the processes of this run did not find one another (")
+        assert "frame" not in sentence
+    assert what_went_wrong(RuntimeError("a fault")) is None
+
+
+@pytest.mark.parametrize("key", ["LOCAL_RANK", "SLURM_LOCALID"])
+def test_the_first_of_a_machine_tells(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """As long as processes do not know of one another."""
+    told: list[str] = []
+    for rank in ("1", "0"):
+        monkeypatch.setenv(key, rank)
+        tell_once(partial(told.append, rank))
+    assert told == ["0"]
