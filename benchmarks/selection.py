@@ -20,7 +20,7 @@ from jsonargparse import auto_cli
 from rich.console import Console
 from torch import Tensor, nn
 
-from benchmarks.identification import random_llama
+from benchmarks.parts import random_llama
 from mathneuro.cutoffs import Cutoffs
 from mathneuro.grid import PROPORTIONS
 from mathneuro.importance import Importance, scores

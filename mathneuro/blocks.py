@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
-BLOCK = 2**16
+BLOCK = 2**17
 """About how many numbers a block has."""
 
 
@@ -19,7 +19,7 @@ def row_blocks(matrix: Tensor) -> Iterator[slice]:
 
     Example:
         >>> import torch
-        >>> list(row_blocks(torch.empty(5, 2**15)))
+        >>> list(row_blocks(torch.empty(5, 2**16)))
         [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     rows, columns = matrix.shape
