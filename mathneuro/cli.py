@@ -25,7 +25,7 @@ from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
 from mathneuro.errors import InputError
-from mathneuro.failure import end_when_told, tell_once, what_went_wrong
+from mathneuro.failure import ending_when_told, tell_once, what_went_wrong
 from mathneuro.grid import Grid
 from mathneuro.messages import shorten
 from mathneuro.module import CausalLanguageModel
@@ -244,9 +244,9 @@ def ending_together(trainer: Trainer) -> Iterator[None]:
     Raises:
         SystemExit: If this or another process failed.
     """
-    end_when_told(trainer)
     try:
-        yield
+        with ending_when_told(trainer):
+            yield
     except SIGTERMException:
         if distributed.is_initialized():
             ended = f"error: trainer: process {trainer.global_rank} was told to end (SIGTERM)\n"

@@ -4,7 +4,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -119,7 +120,8 @@ class Signals(_SignalConnector):
         raise SIGTERMException
 
 
-def end_when_told(trainer: Trainer) -> None:
+@contextmanager
+def ending_when_told(trainer: Trainer) -> Iterator[None]:
     """End a run at once when it is told to (SIGTERM), by an exception, so that all is restored.
 
     Args:
@@ -130,4 +132,8 @@ def end_when_told(trainer: Trainer) -> None:
         raise SIGTERMException
 
     trainer._signal_connector = Signals(trainer)
-    signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
