@@ -1,90 +1,116 @@
-"""Time of identification against a bare decoder forward over the same batches.
+"""Identification against bare forward passes and against the naive method: time and memory."""
 
-Both are timed alternately in one process: Lightning's whole predict epoch, hooks and sums included,
-and a plain loop over the same batches. Prints the median of each, and that of the ratios of
-neighbouring rounds.
-"""
-
-import statistics
-import time
+from functools import partial
+from pathlib import Path
 
 import torch
 from jsonargparse import auto_cli
-from rich.console import Console
 
-from benchmarks.parts import LANGUAGE, MATH, MODEL, random_llama, silent_trainer
+from benchmarks import naive
+from benchmarks.measuring import Figure, alternate, peak_bytes, publish, seconds
+from benchmarks.parts import load, name_of, silent_trainer, texts
 from callbacks import AccumulateImportance
-from mathneuro.data import TextSet
 from mathneuro.data.module import TextDataModule
 from mathneuro.decoder import run_decoder
 from mathneuro.module import CausalLanguageModel
+from mathneuro.norms import InputNorms
 from mathneuro.terminal import quieten
 
 
 def bare(module: CausalLanguageModel, data: TextDataModule) -> float:
-    """Time a plain loop over all batches, in seconds."""
+    """Time the decoder alone over all batches, which are made before, in seconds."""
     batches = [batch for loader in data.predict_dataloader() for batch in loader]
-    start = time.perf_counter()
-    with torch.no_grad():
-        for batch in batches:
-            run_decoder(module.model, batch["input_ids"], batch["attention_mask"])
-    if module.device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
+    pairs = [
+        (batch["input_ids"].to(module.device), batch["attention_mask"].to(module.device))
+        for batch in batches
+    ]
+
+    def work() -> None:
+        with torch.no_grad():
+            for ids, mask in pairs:
+                run_decoder(module.model, ids, mask)
+
+    return seconds(work)
 
 
 def identify(module: CausalLanguageModel, data: TextDataModule) -> float:
     """Time a whole predict epoch, in seconds."""
-    silent_trainer([AccumulateImportance()]).predict(module, datamodule=data)
+    silent_trainer([AccumulateImportance()], devices=1).predict(module, datamodule=data)
     if module.identification is None:
         raise RuntimeError("Nothing was identified.")
     return module.identification.seconds
 
 
+def read_naively(module: CausalLanguageModel, data: TextDataModule) -> float:
+    """Time the naive sums over all texts, in seconds."""
+    tokens = [text.tokens for each in data.tokenized.values() for text in each.identification]
+    return seconds(partial(naive.add_up, module.model, module.coverage.weights, tokens))
+
+
+def memory(module: CausalLanguageModel, data: TextDataModule) -> Figure:
+    """Measure how much more memory norms take than the forward pass, in the largest batch."""
+    batch = next(iter(data.predict_dataloader()[0]))
+    ids, mask = batch["input_ids"].to(module.device), batch["attention_mask"].to(module.device)
+    norms = InputNorms(module.coverage.weights)
+
+    def forward() -> None:
+        with torch.no_grad():
+            run_decoder(module.model, ids, mask)
+
+    def observed() -> None:
+        with norms.recording(), norms.batch(mask, batch["names"]):
+            forward()
+
+    observed()
+    plain, whole = peak_bytes(forward), peak_bytes(observed)
+    weights = sum(each.numel() * each.element_size() for each in module.model.parameters())
+    details = {"forward, bytes": plain, "with norms, bytes": whole, "weights, bytes": weights}
+    value = (whole - plain) / weights
+    return Figure("5. memory above a forward pass, of the weights", name_of(module), value, 0.01,
+                  details={**details, "tokens": ids.numel()})  # fmt: skip
+
+
 def main(
-    source: str = str(MODEL),
-    random_parameters: int | None = None,
-    math: TextSet | None = None,
-    language: TextSet | None = None,
+    parameters: int | None = None,
     num_samples: int = 300,
     batch_size: int = 16,
+    naive_samples: int = 60,
     rounds: int = 5,
+    output: Path | None = None,
 ) -> None:
     """Measure and print.
 
     Args:
-        source: Model to measure, as `model.source`.
-        random_parameters: Measure a random Llama of about so many parameters instead, with the
-            tokenizer of the source.
-        math: Math texts; by default those that come with the shipped model.
-        language: Calibration texts; by default those that come with the shipped model.
+        parameters: Size of a random Llama to measure. null: the shipped model.
         num_samples: Texts of each set.
-        batch_size: Texts a forward pass.
+        batch_size: Texts a forward pass, but against the naive method, which takes one.
+        naive_samples: Texts of each set against the naive method.
         rounds: How often each is timed.
+        output: A JSON file to write the figures to.
     """
     quieten()
-    module = CausalLanguageModel(source)
-    if random_parameters is not None:
-        module.model = random_llama(random_parameters)
-    data = TextDataModule(
-        math or MATH,
-        {"language": language or LANGUAGE},
-        num_samples=num_samples,
-        replacement=False,
-        batch_size=batch_size,
-        held_out=0,
-    )
+    module, data = load(parameters), texts(num_samples, batch_size)
     identify(module, data)
     bare(module, data)
-    pairs = [(bare(module, data), identify(module, data)) for _ in range(rounds)]
-    plain, whole = (statistics.median(times) for times in zip(*pairs, strict=True))
-    ratio = statistics.median(identified / forward for forward, identified in pairs)
-    Console().print(
-        f"{module.coverage.total / 1e6:.1f} M parameters, {2 * num_samples} texts, batches of "
-        f"{batch_size}, {torch.get_num_threads()} threads: bare forward {plain:.2f} s, "
-        f"identification {whole:.2f} s, ratio {ratio:.3f}",
-        soft_wrap=True,
+    name = name_of(module)
+    whole, plain, ratio = alternate(
+        lambda: identify(module, data), lambda: bare(module, data), rounds
     )
+    details = {"identification, s": whole, "bare, s": plain, "texts": 2 * num_samples,
+               "batch": batch_size}  # fmt: skip
+    figures = [Figure("1. identification / bare decoder", name, ratio, 1.03, details=details)]
+    single = texts(naive_samples, batch_size=1)
+    identify(module, single)
+    read_naively(module, single)
+    slow, fast, ratio = alternate(
+        lambda: read_naively(module, single), lambda: identify(module, single), rounds
+    )
+    details = {"naive, s": slow, "identification, s": fast, "texts": 2 * naive_samples, "batch": 1}
+    figures.append(
+        Figure("2. naive method / identification, a pass", name, ratio, None, 1.8, details)
+    )
+    figures.append(memory(module, data))
+    publish(figures, output)
 
 
 if __name__ == "__main__":

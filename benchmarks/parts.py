@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from lightning.pytorch import Callback
 
 from callbacks import LMEval
 from mathneuro.data import TextSet
+from mathneuro.data.module import TextDataModule
+from mathneuro.module import CausalLanguageModel
 from mathneuro.trainer import MathNeuroTrainer
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ ASSETS = Path(__file__).parent.parent / "assets"
 MODEL = ASSETS / "tiny-math"
 MATH = TextSet(str(ASSETS / "data" / "arithmetic_train.jsonl"))
 LANGUAGE = TextSet(str(ASSETS / "data" / "language_train.jsonl"))
+OTHER = TextSet(str(ASSETS / "data" / "language_test.jsonl"))
 
 
 def random_llama(parameters: int) -> "PreTrainedModel":
@@ -36,6 +40,34 @@ def random_llama(parameters: int) -> "PreTrainedModel":
     model.requires_grad_(False)
     model.train(False)
     return model
+
+
+def load(parameters: int | None) -> CausalLanguageModel:
+    """Load the shipped model, or a random Llama of about so many parameters in its place."""
+    module = CausalLanguageModel(str(MODEL))
+    if parameters is not None:
+        torch.manual_seed(0)
+        module.model = random_llama(parameters)
+    module.configure_model()
+    return module.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def name_of(module: CausalLanguageModel) -> str:
+    """Name a model and how it runs."""
+    kind = "cuda" if torch.cuda.is_available() else f"{torch.get_num_threads()} threads"
+    return f"{module.candidates.total / 1e6:.1f} M, {kind}"
+
+
+def texts(num_samples: int, batch_size: int) -> TextDataModule:
+    """Return so many different math and language texts."""
+    return TextDataModule(
+        MATH,
+        {"language": LANGUAGE},
+        num_samples=num_samples,
+        replacement=False,
+        batch_size=batch_size,
+        held_out=0,
+    )
 
 
 def shipped_tasks(limit: int | None, batch_size: int) -> LMEval:

@@ -141,20 +141,43 @@ class Rows:
     tensor: Tensor
     first: int = 0
 
-    def index(self, positions: Tensor, shape: torch.Size) -> tuple[Tensor, ...]:
-        """Turn flat positions in the whole parameter into indices of those that are held here.
-
-        One index a dimension, since a tensor need not be contiguous.
+    def take(self, positions: Tensor, shape: torch.Size) -> Tensor:
+        """Return a copy of the numbers at those flat positions that are held here.
 
         Args:
-            positions: The positions.
+            positions: Positions in the whole parameter.
             shape: The shape of the whole parameter.
         """
-        first, *others = torch.unravel_index(positions.to(self.tensor.device), shape)
+        if self.tensor.is_contiguous():
+            return self.tensor.view(-1).index_select(0, self._held(positions, shape))
+        return self.tensor[self._index(positions, shape)]
+
+    def put(self, positions: Tensor, shape: torch.Size, values: Tensor) -> None:
+        """Write numbers to those flat positions that are held here.
+
+        Args:
+            positions: Positions in the whole parameter.
+            shape: The shape of the whole parameter.
+            values: As many numbers as `take` gives.
+        """
+        values = values.to(self.tensor.device)
+        if self.tensor.is_contiguous():
+            self.tensor.view(-1).index_copy_(0, self._held(positions, shape), values)
+        else:
+            self.tensor[self._index(positions, shape)] = values
+
+    def _held(self, positions: Tensor, shape: torch.Size) -> Tensor:
+        """Turn flat positions in the whole parameter into those in what is held here."""
+        positions = positions.to(self.tensor.device)
         if self.tensor.shape == shape:
-            return first, *others
-        here = (first >= self.first) & (first < self.first + len(self.tensor))
-        return first[here] - self.first, *(each[here] for each in others)
+            return positions
+        positions = positions - self.first * shape[1:].numel()
+        return positions[(positions >= 0) & (positions < self.tensor.numel())]
+
+    def _index(self, positions: Tensor, shape: torch.Size) -> tuple[Tensor, ...]:
+        """Turn flat positions in the whole parameter into one index a dimension."""
+        held = self._held(positions, shape)
+        return torch.unravel_index(held, self.tensor.shape)
 
 
 @dataclass(frozen=True)
@@ -189,17 +212,16 @@ class Stored:
 
     def take(self, positions: Tensor) -> Tensor:
         """Return a copy of the numbers at flat positions, of those that this process holds."""
-        rows = self.copies[0]
-        return rows.tensor[self._index(rows, positions)].clone()
+        return self.copies[0].take(self._positions(positions), self.parameter_shape)
 
     def put(self, positions: Tensor, values: Tensor) -> None:
         """Write numbers that `take` gave, or as many others, to flat positions."""
         for rows in self.copies:
-            rows.tensor[self._index(rows, positions)] = values.to(rows.tensor.device)
+            rows.put(self._positions(positions), self.parameter_shape, values)
 
-    def _index(self, rows: Rows, positions: Tensor) -> tuple[Tensor, ...]:
-        start = 0 if self.row is None else self.row * self.shape.numel()
-        return rows.index(positions + start, self.parameter_shape)
+    def _positions(self, positions: Tensor) -> Tensor:
+        """Return flat positions in the whole parameter."""
+        return positions if self.row is None else positions + self.row * self.shape.numel()
 
 
 def stored_parameters(model: nn.Module) -> dict[str, Stored]:

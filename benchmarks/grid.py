@@ -1,0 +1,129 @@
+"""Identification and masks of the published default grid against the naive method.
+
+Two calibration sets, five repeats, eight proportions. The naive method reads the texts of every
+setting anew; here each distinct text is read once.
+"""
+
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import torch
+from jsonargparse import auto_cli
+from torch import Tensor
+
+from benchmarks import naive
+from benchmarks.measuring import Figure, publish, seconds
+from benchmarks.parts import LANGUAGE, MATH, OTHER, load, name_of, silent_trainer
+from callbacks import AccumulateImportance
+from mathneuro.cutoffs import Cutoffs
+from mathneuro.data.draws import DrawKey
+from mathneuro.data.module import TextDataModule
+from mathneuro.grid import PROPORTIONS
+from mathneuro.methods import select
+from mathneuro.module import CausalLanguageModel
+from mathneuro.terminal import quieten
+
+REPEATS = range(1, 6)
+CALIBRATION = ("language", "other")
+
+Masks = dict[tuple[str, int, float], dict[str, Tensor]]
+"""Flat positions in each weight, by calibration set, repeat and proportion."""
+
+
+def ours(module: CausalLanguageModel, data: TextDataModule) -> Masks:
+    """Identify in one epoch, then select for every setting."""
+    silent_trainer([AccumulateImportance()], devices=1).predict(module, datamodule=data)
+    cutoffs, masks = Cutoffs(PROPORTIONS), {}
+    for draw in data.draws:
+        for calibration, proportion in product(CALIBRATION, PROPORTIONS):
+            found = select(
+                module.coverage.weights, module.importances[draw], "mathneuro", proportion,
+                [calibration], cutoffs=cutoffs,
+            )  # fmt: skip
+            masks[calibration, draw.repeat, proportion] = found.positions
+    return masks
+
+
+def theirs(
+    module: CausalLanguageModel, data: TextDataModule, repeats: int, dtype: torch.dtype
+) -> Masks:
+    """Read the texts of every setting anew, into sums of the weights' size."""
+    masks = {}
+    settings = product(CALIBRATION, data.draws[:repeats], PROPORTIONS)
+    for calibration, draw, proportion in settings:
+        sums = {
+            name: naive.add_up(
+                module.model, module.coverage.weights, drawn_tokens(data, name, draw), dtype
+            )
+            for name in ("math", calibration)
+        }
+        masks[calibration, draw.repeat, proportion] = naive.select(
+            sums["math"], sums[calibration], proportion
+        )
+    return masks
+
+
+def drawn_tokens(data: TextDataModule, name: str, draw: DrawKey) -> list[list[int]]:
+    """Return the tokens of each text of a draw, as often as it was drawn."""
+    index = list(data.draws).index(draw)
+    return [
+        list(text.tokens)
+        for text in data.tokenized[name].identification
+        for _ in range(text.counts[index])
+    ]
+
+
+def agreement(masks: Masks, others: Masks) -> float:
+    """Return which share of what either selects both select, over all settings of the latter."""
+    both = either = 0
+    for setting, weights in others.items():
+        for name, positions in weights.items():
+            mine = set(masks[setting][name].tolist())
+            other = set(positions.tolist())
+            both += len(mine & other)
+            either += len(mine | other)
+    return both / either
+
+
+def main(
+    parameters: int | None = None,
+    num_samples: int = 10,
+    batch_size: int = 16,
+    repeats: int = 5,
+    output: Path | None = None,
+) -> None:
+    """Measure and print.
+
+    Args:
+        parameters: Size of a random Llama to measure. null: the shipped model.
+        num_samples: Texts drawn from each set.
+        batch_size: Texts a forward pass; the naive method takes one.
+        repeats: How many of the five repeats the naive method is timed on; the time of all is taken
+            to be as many times as long.
+        output: A JSON file to write the figure to.
+    """
+    quieten()
+    module = load(parameters)
+    data = TextDataModule(
+        MATH, {"language": LANGUAGE, "other": OTHER}, num_samples=num_samples,
+        batch_size=batch_size, held_out=0,
+    )  # fmt: skip
+    data.draws = [DrawKey(num_samples, repeat) for repeat in REPEATS]
+    masks = ours(module, data)
+    exact = theirs(module, data, 1, torch.float64)
+    slow = seconds(partial(theirs, module, data, repeats, torch.bfloat16))
+    slow *= len(REPEATS) / repeats
+    fast = seconds(partial(ours, module, data))
+    distinct = sum(len(each.identification) for each in data.tokenized.values())
+    goal = 40 if torch.cuda.is_available() else 20
+    figure = Figure(
+        "3. default grid: naive / ours", name_of(module), slow / fast, None, goal,
+        {"naive, s": slow, "ours, s": fast, "naive passes": 160 * num_samples,
+         "distinct texts": distinct, "agreement with float64 sums": agreement(masks, exact)},
+    )  # fmt: skip
+    publish([figure], output)
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)
