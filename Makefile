@@ -24,10 +24,7 @@ lint: $(READY)
 	$(VENV)/bin/mypy .
 
 bench: $(READY)
-	$(RUN) -m benchmarks.identification
-	$(RUN) -m benchmarks.selection
-	$(RUN) -m benchmarks.sweep
-	OMP_NUM_THREADS=1 $(RUN) -m torch.distributed.run --standalone --nproc-per-node 2 -m benchmarks.processes
+	OMP_NUM_THREADS=1 $(RUN) -m benchmarks
 
 # torch comes first and alone: its pin picks the build, and nothing else may pull in another.
 $(READY): pyproject.toml constraints.txt

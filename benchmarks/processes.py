@@ -6,24 +6,25 @@ To be started in two processes::
         -m benchmarks.processes
 
 Both are timed alternately: the first process does the work alone while the other waits, then both
-share it. Prints the median of each, and that of the ratios of neighbouring rounds. Two cores need
-not be twice as fast as one, as they share memory and often more, so bare forward passes over the
-same batches, which need nothing of one another, are timed as well: they are what can be had.
+share it. Two cores need not be twice as fast as one, as they share memory and often more, so bare
+forward passes over the same batches, which need nothing of one another, are timed as well: they are
+what can be had.
 """
 
-import statistics
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import torch
 from jsonargparse import auto_cli
 from lightning.pytorch import Callback, LightningModule, Trainer
-from rich.console import Console
 
-from benchmarks.parts import LANGUAGE, MATH, MODEL, random_llama, shipped_tasks, silent_trainer
+from benchmarks.measuring import Figure, alternate, publish
+from benchmarks.parts import load, name_of, shipped_tasks, silent_trainer, texts
 from callbacks import AccumulateImportance
 from mathneuro.data.module import TextDataModule
 from mathneuro.decoder import run_decoder
@@ -91,69 +92,63 @@ class Parts:
         return self.stopwatch.seconds
 
 
-def build(random_parameters: int | None, texts: int, questions: int, folder: str) -> Parts:
+def build(parameters: int | None, num_samples: int, limit: int, folder: str) -> Parts:
     """Build a Trainer, a module and the texts."""
-    module = CausalLanguageModel(str(MODEL))
-    if random_parameters is not None:
-        torch.manual_seed(0)
-        module.model = random_llama(random_parameters)
+    module = load(parameters)
     stopwatch = Stopwatch()
     trainer = silent_trainer(
-        [AccumulateImportance(), shipped_tasks(questions, batch_size=16), stopwatch],
+        [AccumulateImportance(), shipped_tasks(limit, batch_size=16), stopwatch],
         accelerator="cpu",
         devices=2,
         strategy="ddp",
         default_root_dir=folder,
     )
-    data = TextDataModule(
-        MATH,
-        {"language": LANGUAGE},
-        num_samples=texts,
-        replacement=False,
-        batch_size=16,
-        held_out=0,
-    )
+    data = texts(num_samples, batch_size=16)
     return Parts(trainer, module, data, stopwatch)
 
 
 def main(
-    random_parameters: int | None = None, texts: int = 800, questions: int = 300, rounds: int = 5
+    parameters: int | None = None,
+    num_samples: int = 800,
+    limit: int = 300,
+    rounds: int = 5,
+    output: Path | None = None,
 ) -> None:
     """Measure and print.
 
     Args:
-        random_parameters: Measure a random Llama of about so many parameters instead of the model
-            that comes with the project.
-        texts: Texts of each set.
-        questions: Questions of each task.
+        parameters: Size of a random Llama to measure. null: the shipped model.
+        num_samples: Texts of each set.
+        limit: Questions of each task.
         rounds: How often each is timed.
+        output: A JSON file to write the figures to.
     """
     with tempfile.TemporaryDirectory() as folder:
-        both, alone = (build(random_parameters, texts, questions, folder) for _ in range(2))
-        measure(both, alone, rounds)
+        both, alone = (build(parameters, num_samples, limit, folder) for _ in range(2))
+        figures = measure(both, alone, rounds)
+        if both.trainer.is_global_zero:
+            publish(figures, output)
 
 
-def measure(both: Parts, alone: Parts, rounds: int) -> None:
-    """Measure and print; the work is shared, or all of it done by the first process."""
+def measure(both: Parts, alone: Parts, rounds: int) -> list[Figure]:
+    """Measure; the work is shared, or all of it done by the first process."""
     both.identify()
     alone.module.ranks = FirstAlone(**vars(both.module.ranks))
     alone.identify()
+    figures = []
     for what, name in (
         (Parts.forward, "bare forward passes"),
         (Parts.identify, "identification"),
         (Parts.evaluate, "evaluation"),
     ):
         what(both)
-        pairs = [(what(alone), what(both)) for _ in range(rounds)]
-        one, two = (statistics.median(times) for times in zip(*pairs, strict=True))
-        ratio = statistics.median(single / shared for single, shared in pairs)
-        if both.trainer.is_global_zero:
-            Console().print(
-                f"{name}, {both.module.coverage.total / 1e6:.1f} M parameters, "
-                f"{torch.get_num_threads()} threads a process: one process {one:.2f} s, two "
-                f"{two:.2f} s, throughput of two against one {ratio:.2f}",
-                soft_wrap=True,
-            )
+        one, two, ratio = alternate(partial(what, alone), partial(what, both), rounds)
+        details = {"one process, s": one, "two, s": two}
+        figures.append(
+            Figure(f"throughput of two processes / one: {name}", name_of(both.module), ratio,
+                   details=details)
+        )  # fmt: skip
+    return figures
 
 
 if __name__ == "__main__":

@@ -5,22 +5,20 @@ proportions are selected in one large matrix; positions that come back are count
 time, on a random Llama with importance in memory: all proportions of one weight after the other,
 cutoffs included, alternately with `torch.topk`; and one setting of a sweep whose cutoffs are known,
 alternately with a bare pass over the weights. Positions are compared with those of a stable sort.
-Prints medians, and the medians of the ratios of neighbouring rounds.
 """
 
 import resource
-import statistics
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 import torch
 from jsonargparse import auto_cli
-from rich.console import Console
 from torch import Tensor, nn
 
-from benchmarks.parts import random_llama
+from benchmarks.measuring import Figure, alternate, publish, seconds
+from benchmarks.parts import load, name_of
 from mathneuro.cutoffs import Cutoffs
 from mathneuro.grid import PROPORTIONS
 from mathneuro.importance import Importance, scores
@@ -102,26 +100,6 @@ def check(weights: Mapping[str, Weight], importance: Importance, cutoffs: Cutoff
                 raise RuntimeError(f"The positions in {name} at {proportion} are wrong.")
 
 
-def compare(
-    rounds: int, first: Callable[[], object], second: Callable[[], object]
-) -> tuple[float, float, float]:
-    """Time two kinds of work alternately.
-
-    Returns:
-        The median seconds of each, and the median ratio of the first to the second.
-    """
-    pairs = [(seconds(first), seconds(second)) for _ in range(rounds)]
-    medians = (statistics.median(times) for times in zip(*pairs, strict=True))
-    return *medians, statistics.median(one / other for one, other in pairs)
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Time some work."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def peak() -> int:
     """Return the largest resident memory that the process had so far, in bytes."""
     largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -140,40 +118,52 @@ def memory_of_one(side: int) -> float:
     return (peak() - before) / side**2
 
 
-def main(parameters: int = 135_000_000, side: int = 8192, rounds: int = 5, seed: int = 0) -> None:
+def main(
+    parameters: int | None = None,
+    side: int = 8192,
+    rounds: int = 5,
+    seed: int = 0,
+    output: Path | None = None,
+) -> None:
     """Measure and print.
 
     Args:
-        parameters: Size of the random Llama.
+        parameters: Size of a random Llama to measure. null: the shipped model.
         side: Rows and columns of the matrix whose selection's memory is measured.
         rounds: How often each is timed.
         seed: Seed of weights and importance.
+        output: A JSON file to write the figures to.
     """
     quieten()
-    console = Console(highlight=False, soft_wrap=True)
     torch.manual_seed(seed)
-    taken = memory_of_one(side)
-    console.print(f"memory, {side**2 / 1e6:.0f} M weights: {taken:.1f} bytes a weight")
-    weights = find_linear_weights(random_llama(parameters)).weights
+    bytes_each = memory_of_one(side)
+    module = load(parameters)
+    weights = module.candidates.weights
     importance = random_importance(weights)
     cutoffs = Cutoffs(PROPORTIONS)
     check(weights, importance, cutoffs)
-    total = sum(weight.numel for weight in weights.values()) / 1e6
-    what = f"{total:.1f} M weights, {torch.get_num_threads()} threads"
-    slow, fast, ratio = compare(
-        rounds, lambda: topk_all(weights, importance), lambda: select_all(weights, importance)
+    name, count = name_of(module), len(PROPORTIONS)
+    slow, fast, ratio = alternate(
+        lambda: seconds(partial(topk_all, weights, importance)),
+        lambda: seconds(partial(select_all, weights, importance)),
+        rounds,
     )
-    console.print(
-        f"{len(PROPORTIONS)} proportions, {what}: topk {slow:.2f} s, selection {fast:.2f} s, "
-        f"{ratio:.1f} times as fast"
-    )
-    for proportion in PROPORTIONS:
+    figures = [
+        Figure(f"4. masks at {count} proportions: topk / selection", name, ratio, None, 10,
+               {"topk, s": slow, "selection, s": fast}),
+        Figure("4. memory of a selection, bytes a weight of the largest matrix", name, bytes_each,
+               16, details={"weights of the matrix": side**2}),
+    ]  # fmt: skip
+    for proportion in (min(PROPORTIONS), max(PROPORTIONS)):
         one = partial(select, weights, importance, proportion=proportion, cutoffs=cutoffs)
-        fast, slow, ratio = compare(rounds, one, lambda: bare_pass(weights))
-        console.print(
-            f"one setting at {proportion}, {what}: bare pass {slow:.3f} s, selection {fast:.3f} s, "
-            f"{ratio:.2f} times as long"
+        fast, slow, ratio = alternate(
+            partial(seconds, one), lambda: seconds(partial(bare_pass, weights)), rounds
         )
+        figures.append(
+            Figure(f"a setting of a sweep at {proportion} / |weights|", name, ratio,
+                   details={"selection, s": fast, "|weights|, s": slow})
+        )  # fmt: skip
+    publish(figures, output)
 
 
 if __name__ == "__main__":

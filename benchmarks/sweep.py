@@ -6,7 +6,6 @@ is measured around the outermost module that runs.
 """
 
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +13,20 @@ from pathlib import Path
 import torch
 from jsonargparse import auto_cli
 from lightning.pytorch import Callback, LightningModule, Trainer
-from rich.console import Console
 from torch import nn
 from transformers import AutoTokenizer
 
 import callbacks
-from benchmarks.parts import LANGUAGE, MATH, MODEL, random_llama, shipped_tasks, silent_trainer
+from benchmarks.measuring import Figure, now, publish
+from benchmarks.parts import (
+    LANGUAGE,
+    MATH,
+    MODEL,
+    name_of,
+    random_llama,
+    shipped_tasks,
+    silent_trainer,
+)
 from mathneuro.data.module import TextDataModule
 from mathneuro.grid import PROPORTIONS, Grid
 from mathneuro.module import CausalLanguageModel
@@ -37,7 +44,7 @@ class Clock(Callback):
 
     def on_predict_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Begin."""
-        self.start = time.perf_counter()
+        self.start = now()
 
     @contextmanager
     def listening(self, *modules: nn.Module) -> Iterator[None]:
@@ -63,17 +70,10 @@ class Clock(Callback):
             self.seconds += now() - self._entered
 
 
-def now() -> float:
-    """Return the time in seconds once all that was asked of a GPU is done."""
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter()
-
-
 def run(
     model: Path, grid: Grid, num_samples: int, limit: int | None, batch_size: int, folder: Path
-) -> Clock:
-    """Run a sweep on the shipped model's data and tasks."""
+) -> tuple[Clock, str]:
+    """Run a sweep on the shipped model's data and tasks, and name the model."""
     clock = Clock()
     module = CausalLanguageModel(str(model))
     data = TextDataModule(
@@ -98,7 +98,7 @@ def run(
     module.configure_model()
     with clock.listening(module.model, module.model.get_decoder()):
         trainer.sweep(module, data)
-    return clock
+    return clock, name_of(module)
 
 
 def main(
@@ -109,6 +109,7 @@ def main(
     limit: int | None = None,
     batch_size: int = 64,
     seed: int = 0,
+    output: Path | None = None,
 ) -> None:
     """Run the sweep and print the share.
 
@@ -121,6 +122,7 @@ def main(
         limit: First so many questions of each task. null: all.
         batch_size: Requests a forward pass.
         seed: Seed of whatever draws.
+        output: A JSON file to write the figure to.
     """
     quieten()
     torch.manual_seed(seed)
@@ -131,12 +133,13 @@ def main(
             model = Path(folder) / "random"
             random_llama(parameters).save_pretrained(model)
             AutoTokenizer.from_pretrained(MODEL).save_pretrained(model)
-        clock = run(model, grid, num_samples, limit, batch_size, Path(folder) / "sweep")
+        clock, name = run(model, grid, num_samples, limit, batch_size, Path(folder) / "sweep")
         whole = now() - clock.start
-    Console(highlight=False, soft_wrap=True).print(
-        f"whole sweep {whole:.1f} s, inside of forward passes {clock.seconds:.1f} s: "
-        f"{1 - clock.seconds / whole:.0%} of the time went to anything else"
-    )
+    details = {"whole, s": whole, "forward passes, s": clock.seconds}
+    share = 1 - clock.seconds / whole
+    what = "8. sweep: share of time outside of forward passes"
+    figure = Figure(what, name, share, 0.1, details=details)
+    publish([figure], output)
 
 
 if __name__ == "__main__":
