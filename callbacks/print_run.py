@@ -26,6 +26,7 @@ class PrintRun(Callback):
         """Introduce the model, then the edit."""
         run = running(trainer, pl_module)
         self._begin(run)
+        self._tell_untold(run)
         if run.is_first and run.module.intervening:
             if run.command == "operate":
                 self._identified(run)
@@ -36,11 +37,13 @@ class PrintRun(Callback):
         """Introduce the model."""
         run = running(trainer, pl_module)
         self._begin(run)
+        self._tell_untold(run)
 
     @override
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Show the end table."""
         run = running(trainer, pl_module)
+        self._tell_untold(run)
         if not run.is_first or run.command == "sweep":
             return
         for note in run.module.scores[run.module.column].notes:
@@ -84,6 +87,11 @@ class PrintRun(Callback):
             self._tell_neurons(run.module.neurons)
         for note in run.data.notes(run.module.context_length):
             tell("note", note)
+
+    def _tell_untold(self, run: Run) -> None:
+        """Tell what was found out of how texts are read."""
+        while run.is_first and run.data.untold:
+            tell("note", run.data.untold.pop(0))
 
     def _warn(self, coverage: "Coverage") -> None:
         """Name the weights that should take part and cannot."""

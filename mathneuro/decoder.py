@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
+from lightning.pytorch.utilities.memory import is_oom_error
 from torch import Tensor, nn
 
 from mathneuro.errors import InputError
@@ -52,6 +53,9 @@ def trial(model: nn.Module, part: str, consequence: str) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
+        if is_oom_error(error):
+            # That tells nothing of the model.
+            raise
         lines = str(error).strip().splitlines() or [""]
         raise InputError(
             f"model: a trial pass of {part}{type(model).__name__} failed ({type(error).__name__}: "

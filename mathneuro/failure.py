@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lightning.pytorch import Trainer
 from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnector
 from lightning.pytorch.utilities.exceptions import SIGTERMException
+from lightning.pytorch.utilities.memory import is_oom_error
 from torch import distributed
 from torch.distributed import DistError, distributed_c10d
 from typing_extensions import override
@@ -38,7 +39,7 @@ TELL_SECONDS = 10.0
 
 
 def what_went_wrong(error: Exception) -> str | None:
-    """Say in a sentence what an error means, if it is one of processes that cannot meet.
+    """Say in a sentence what an error means: no memory, or processes that cannot meet.
 
     Args:
         error: An error, of a library too.
@@ -46,6 +47,12 @@ def what_went_wrong(error: Exception) -> str | None:
     Returns:
         The sentence. None: it is an error of something else.
     """
+    if is_oom_error(error):
+        reason = str(error).split(". ")[0]
+        return (
+            f"trainer: the device ran out of memory ({reason}); lower data.batch_size or "
+            "data.batch_tokens, or lm_eval.batch_size, or see model.device_map"
+        )
     # Gloo raises plain errors, which name the file of its source code where they come from.
     if not isinstance(error, DistError) and "/gloo/transport/" not in str(error):
         return None

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+import torch
 from lightning.fabric.utilities import move_data_to_device
 from lightning.pytorch import LightningModule
 from lightning.pytorch.strategies import ModelParallelStrategy
+from lightning.pytorch.utilities.memory import garbage_collection_cuda, is_oom_error
 from torch import Tensor
 from typing_extensions import override
 
@@ -25,6 +27,7 @@ from mathneuro.loading import (
     weight_hash,
 )
 from mathneuro.neurons import NeuronCoverage, find_neurons
+from mathneuro.norms import InputNorms
 from mathneuro.perplexity import TokenPerplexity, token_losses
 from mathneuro.placement import Placement
 from mathneuro.ranks import ALONE, Ranks
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
     from mathneuro.data.batches import Batch
     from mathneuro.data.draws import DrawKey
+    from mathneuro.data.module import Purpose
 
 
 class CausalLanguageModel(LightningModule):
@@ -338,11 +342,34 @@ class CausalLanguageModel(LightningModule):
         losses = token_losses(output.logits, batch["input_ids"], batch["attention_mask"])
         perplexity.update(losses, batch["attention_mask"][:, 1:], batch["positions"])
 
+    @property
+    def input_device(self) -> torch.device:
+        """Where texts have to be that the model reads."""
+        return input_device(self.model)
+
+    def fits(self, batch: "Batch", purpose: "Purpose") -> bool:
+        """Tell whether a batch fits on the device: run it as identification or perplexity does."""
+        batch = move_data_to_device(batch, self.input_device)
+        try:
+            with torch.no_grad():
+                if purpose == "identification":
+                    norms = InputNorms(self.coverage.weights)
+                    with norms.recording(), norms.batch(batch["attention_mask"], batch["names"]):
+                        self.predict_step(batch, 0)
+                else:
+                    self._add(batch, TokenPerplexity().to(self.input_device))
+        except RuntimeError as error:
+            if not is_oom_error(error):
+                raise
+            garbage_collection_cuda()
+            return False
+        return True
+
     def _where_read(self, batch: "Batch") -> "Batch":
         """Move a batch to where the model reads it, if that need not be the Trainer's device."""
         if not self.source.placement.is_fixed:
             return batch
-        moved: Batch = move_data_to_device(batch, input_device(self.model))
+        moved: Batch = move_data_to_device(batch, self.input_device)
         return moved
 
     def keep_perplexity(self, scores: Scores, names: list[str]) -> None:

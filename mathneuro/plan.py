@@ -31,9 +31,12 @@ def plan_lines(study: Study, data: "TextDataModule") -> list[tuple[str, str]]:
     pending, shard = len(study.pending()), study.shard
     drawn = sum(len(draw.rows) for each in data.drawn.values() for draw in each.draws.values())
     distinct = [len(each.texts) for each in data.drawn.values()]
-    passes = sum(-(-number // data.batch_size) for number in distinct)
-    needed = study.needs_identification()
-    work = f"{passes:,} forward passes of up to {data.batch_size}" if needed else "0 forward passes"
+    work = f"forward passes of up to {data.batches}"
+    if data.batch_tokens is None and data.batch_size is not None:
+        # Without tokens it is known how many these are.
+        work = f"{sum(-(-number // data.batch_size) for number in distinct):,} {work}"
+    if not study.needs_identification():
+        work = "0 forward passes"
     return [
         ("grid", " x ".join(grid)),
         (

@@ -91,6 +91,8 @@ def run_record(
         "model": module.identity,
         "coverage": coverage_record(module.coverage),
     }
+    if data.budgets:
+        record["batch_tokens"] = data.budgets
     if module.needs_activations:
         record["neurons"] = neurons_record(module.neurons)
     if module.importance is not None:

@@ -1,6 +1,7 @@
 """Batches of texts of similar length, ready for the model."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,14 +14,45 @@ Batch = dict[str, Any]
 """Tensors and names of one batch; see `pad`."""
 
 
-def bucket(texts: Sequence[TokenizedText], batch_size: int) -> list[list[int]]:
+@dataclass(frozen=True)
+class BatchLimit:
+    """How much a batch may hold; a text that alone exceeds the limit is a batch of its own.
+
+    Attributes:
+        texts: How many texts. None: any number.
+        tokens: How many tokens, padding included. None: any number.
+    """
+
+    texts: int | None = None
+    tokens: int | None = None
+
+    def number(self, longest: int) -> int:
+        """Return how many texts fit into a batch.
+
+        Args:
+            longest: Tokens of the longest of them.
+
+        Example:
+            >>> BatchLimit(8, 100).number(30), BatchLimit(2, 100).number(30)
+            (3, 2)
+        """
+        by_tokens = None if self.tokens is None else self.tokens // longest
+        return max(1, min(each for each in (self.texts, by_tokens) if each is not None))
+
+
+def bucket(texts: Sequence[TokenizedText], limit: BatchLimit) -> list[list[int]]:
     """Group texts of similar length, longest first, so that memory runs out at once or never.
 
     Returns:
         The positions of the texts of each batch.
     """
-    ordered = sorted(range(len(texts)), key=lambda position: -len(texts[position].tokens))
-    return [ordered[start : start + batch_size] for start in range(0, len(ordered), batch_size)]
+    rest = sorted(range(len(texts)), key=lambda position: -len(texts[position].tokens))
+    batches = []
+    while rest:
+        number = limit.number(len(texts[rest[0]].tokens))
+        batches.append(rest[:number])
+        rest = rest[number:]
+    return batches
 
 
 def pad(texts: Sequence[TokenizedText], pad_token: int) -> Batch:
@@ -60,7 +92,7 @@ class BatchedTexts(Dataset[Batch]):
 
     Args:
         texts: The texts.
-        batch_size: Texts a batch.
+        limit: What a batch may hold.
         pad_token: Id to fill up with.
         ranks: The processes that share the batches.
     """
@@ -68,12 +100,12 @@ class BatchedTexts(Dataset[Batch]):
     def __init__(
         self,
         texts: Sequence[TokenizedText],
-        batch_size: int,
+        limit: BatchLimit,
         pad_token: int,
         ranks: Ranks = ALONE,
     ) -> None:
         self._texts = texts
-        self._batches = ranks.share(bucket(texts, batch_size)) or [[]]
+        self._batches = ranks.share(bucket(texts, limit)) or [[]]
         self._pad_token = pad_token
 
     def __len__(self) -> int:

@@ -1,13 +1,15 @@
 """The LightningDataModule: one math set, any number of calibration sets."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import torch
 from lightning.pytorch import LightningDataModule
 from torch.utils.data import DataLoader
 from typing_extensions import override
 
-from mathneuro.data.batches import Batch, BatchedTexts
+from mathneuro.data.batches import Batch, BatchedTexts, BatchLimit, bucket, pad
+from mathneuro.data.budget import MOST, MOST_ELSEWHERE, find_budget
 from mathneuro.data.draws import DrawKey, Split, draw, hold_out, some_distinct, without
 from mathneuro.data.fingerprints import (
     content_fingerprint,
@@ -25,6 +27,9 @@ from mathneuro.ranks import ALONE, Ranks
 if TYPE_CHECKING:
     from mathneuro.module import CausalLanguageModel
 
+Purpose = Literal["identification", "perplexity"]
+"""What batches are for."""
+
 
 class TextDataModule(LightningDataModule):
     """Texts for identification and held-out texts for perplexity, set by set.
@@ -37,6 +42,10 @@ class TextDataModule(LightningDataModule):
         seed: Seed of the draws, and of which texts are held out.
         repeat: Which of several draws with that seed, from 1; all hold out the same texts.
         batch_size: Texts a forward pass; it changes the speed, and the result by rounding alone.
+            null: 8, or as many as batch_tokens allows.
+        batch_tokens: Tokens a forward pass, padding included, so that one setting suits short and
+            long texts; with batch_size, both are limits. auto: as many as fit on the device, found
+            by trying the largest batch; with another device, results may differ by rounding.
         max_length: Cut texts to so many tokens. null: never cut.
         held_out: Texts of each set that identification never uses; perplexity is measured on them.
             0: none is held out, and no perplexity is measured.
@@ -50,7 +59,8 @@ class TextDataModule(LightningDataModule):
         replacement: bool = True,
         seed: int = 0,
         repeat: int = 1,
-        batch_size: int = 8,
+        batch_size: int | None = None,
+        batch_tokens: int | Literal["auto"] | None = None,
         max_length: int | None = None,
         held_out: int = 100,
     ) -> None:
@@ -60,7 +70,10 @@ class TextDataModule(LightningDataModule):
         self.replacement = replacement
         self.seed = seed
         self.repeat = repeat
-        self.batch_size = batch_size
+        self.batch_size = 8 if batch_size is None and batch_tokens is None else batch_size
+        self.batch_tokens = batch_tokens
+        self.budgets: dict[str, int] = {}
+        self.untold: list[str] = []
         self.max_length = max_length
         self.number_held_out = held_out
         self.draws: Sequence[DrawKey] = (DrawKey(num_samples, repeat),)
@@ -103,8 +116,7 @@ class TextDataModule(LightningDataModule):
         if self.trainer is None:
             return
         if self._tokenized is None:
-            module: CausalLanguageModel = self.trainer.lightning_module  # type: ignore[assignment]
-            self._tokenize_all(module)
+            self._tokenize_all(self._module())
         if stage == "validate":
             self._check_held_out()
 
@@ -112,7 +124,9 @@ class TextDataModule(LightningDataModule):
     def predict_dataloader(self) -> list[DataLoader[Batch]]:
         """Return one loader a set, in the order of `names`."""
         ranks = self._ranks()
-        return [self._loader(texts.identification, ranks) for texts in self.tokenized.values()]
+        sets = [each.identification for each in self.tokenized.values()]
+        limit = self._limit("identification", sets)
+        return [self._loader(texts, limit, ranks) for texts in sets]
 
     @override
     def val_dataloader(self) -> list[DataLoader[Batch]]:
@@ -122,6 +136,9 @@ class TextDataModule(LightningDataModule):
             if self.positions and not mine:
                 # A process without any batch would skip the epoch, and not wait for the others.
                 mine = [None]
+            if self.positions and self.number_held_out:
+                # Processes find it together; later each measures by itself.
+                self._limit("perplexity", self._held_out())
             return [DataLoader(mine, batch_size=None)]  # type: ignore[arg-type]
         if self.number_held_out == 0:
             # Without any batch, Lightning would skip the epoch and with it the evaluation of tasks.
@@ -135,15 +152,67 @@ class TextDataModule(LightningDataModule):
         Args:
             ranks: The processes that share the texts.
         """
-        held_out = (each.held_out for each in self.tokenized.values() if each.held_out)
-        return [self._loader(texts, ranks) for texts in held_out]
+        sets = self._held_out()
+        limit = self._limit("perplexity", sets)
+        return [self._loader(texts, limit, ranks) for texts in sets]
+
+    def _held_out(self) -> list[list[TokenizedText]]:
+        """Return the held-out texts of every set that has any."""
+        return [each.held_out for each in self.tokenized.values() if each.held_out]
+
+    @property
+    def batches(self) -> str:
+        """What a batch holds at most, in words."""
+        limits = {"text": self.batch_size, "token": self.batch_tokens}
+        known = [_count(limit, noun) for noun, limit in limits.items() if isinstance(limit, int)]
+        return " and ".join(known) or "as many tokens as fit"
+
+    def _limit(self, purpose: Purpose, sets: Sequence[list[TokenizedText]]) -> BatchLimit:
+        """Return what a batch may hold; found by trying, if it is to be."""
+        if self.batch_tokens != "auto":
+            return BatchLimit(self.batch_size, self.batch_tokens)
+        if purpose not in self.budgets:
+            self.budgets[purpose] = self._find_budget(purpose, sets)
+        return BatchLimit(self.batch_size, self.budgets[purpose])
+
+    def _find_budget(self, purpose: Purpose, sets: Sequence[list[TokenizedText]]) -> int:
+        """Try the largest batch of all sets until it fits, in every process."""
+        module = self._module()
+        if module.ranks.in_lockstep:
+            raise InputError(
+                "data.batch_tokens: got auto, but processes that share one model cannot try what "
+                "fits in each; give a number"
+            )
+        texts = max(sets, key=lambda each: max(len(text.tokens) for text in each))
+        longest = max(len(text.tokens) for text in texts)
+        most = MOST.get(module.input_device.type, MOST_ELSEWHERE)
+
+        def fits(tokens: int) -> bool:
+            positions = bucket(texts, BatchLimit(self.batch_size, tokens))[0]
+            batch = pad([texts[position] for position in positions], self._pad_token)
+            return module.fits({**batch, "positions": torch.tensor(positions)}, purpose)
+
+        budget = min(module.ranks.gather(find_budget(fits, most, longest, "data.max_length")))
+        if budget < most:
+            self.untold.append(
+                f"{purpose}: batches of up to {budget:,} tokens, as more did not fit on the device"
+            )
+        return budget
+
+    def _module(self) -> "CausalLanguageModel":
+        """Return the model of the run.
+
+        Raises:
+            RuntimeError: If there is none yet.
+        """
+        if self.trainer is None:
+            raise RuntimeError("TextDataModule has no Trainer yet, and so no model.")
+        module: CausalLanguageModel = self.trainer.lightning_module  # type: ignore[assignment]
+        return module
 
     def _ranks(self) -> Ranks:
         """Return the processes of the run."""
-        if self.trainer is None:
-            return ALONE
-        module: CausalLanguageModel = self.trainer.lightning_module  # type: ignore[assignment]
-        return module.ranks
+        return ALONE if self.trainer is None else self._module().ranks
 
     def notes(self, context_length: int | None) -> list[str]:
         """Tell what happened to texts that could not be used as they are.
@@ -256,6 +325,7 @@ class TextDataModule(LightningDataModule):
                 )
         numbers = {"num_samples": self.num_samples, "batch_size": self.batch_size}
         numbers |= {"max_length": self.max_length, "repeat": self.repeat}
+        numbers["batch_tokens"] = None if self.batch_tokens == "auto" else self.batch_tokens
         for label, number in numbers.items():
             if number is not None and number < 1:
                 raise InputError(f"data.{label}: got {number}, but it must be at least 1")
@@ -334,8 +404,10 @@ class TextDataModule(LightningDataModule):
         dated = drawn.spec.chat_template and writes_the_date(tokenizer)
         return TokenizedSet(identification, held_out, cut + held_out_cut, dated)
 
-    def _loader(self, texts: list[TokenizedText], ranks: Ranks) -> DataLoader[Batch]:
-        dataset = BatchedTexts(texts, self.batch_size, self._pad_token, ranks)
+    def _loader(
+        self, texts: list[TokenizedText], limit: BatchLimit, ranks: Ranks
+    ) -> DataLoader[Batch]:
+        dataset = BatchedTexts(texts, limit, self._pad_token, ranks)
         return DataLoader(dataset, batch_size=None)
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 import torch
 
-from mathneuro.data.batches import BatchedTexts, bucket, pad
+from mathneuro.data.batches import BatchedTexts, BatchLimit, bucket, pad
 from mathneuro.data.tokens import TokenizedText
 from mathneuro.ranks import Ranks
 
@@ -22,7 +22,7 @@ def test_all_ranks_together_hold_every_text_once(batch_size: int, world_size: in
     """No rank repeats a text to have as many batches as another."""
     seen: Counter[tuple[str, tuple[int, ...]]] = Counter()
     for rank in range(world_size):
-        batches = BatchedTexts(TEXTS, batch_size, 0, Ranks(rank, world_size))
+        batches = BatchedTexts(TEXTS, BatchLimit(batch_size), 0, Ranks(rank, world_size))
         for index in range(len(batches)):
             batch = batches[index]
             if not batch:
@@ -39,20 +39,35 @@ def test_all_ranks_together_hold_every_text_once(batch_size: int, world_size: in
 def test_no_rank_has_two_batches_more_than_another(world_size: int) -> None:
     """The work is shared evenly."""
     numbers = [
-        len(BatchedTexts(TEXTS, 2, 0, Ranks(rank, world_size))) for rank in range(world_size)
+        len(BatchedTexts(TEXTS, BatchLimit(2), 0, Ranks(rank, world_size)))
+        for rank in range(world_size)
     ]
     assert max(numbers) - min(numbers) <= 1
 
 
 def test_the_longest_texts_come_first() -> None:
     """So that memory runs out at once or never."""
-    lengths = [LENGTHS[position] for batch in bucket(TEXTS, 4) for position in batch]
+    lengths = [LENGTHS[position] for batch in bucket(TEXTS, BatchLimit(4)) for position in batch]
     assert lengths == sorted(LENGTHS, reverse=True)
 
 
 def test_texts_of_one_length_keep_their_order() -> None:
     """The batches of a set are the same in every run."""
-    assert bucket(TEXTS, 2)[0] == [1, 4]
+    assert bucket(TEXTS, BatchLimit(2))[0] == [1, 4]
+
+
+@pytest.mark.parametrize("number", [None, 1, 3])
+@pytest.mark.parametrize("tokens", [1, 5, 9, 10, 18, 27, 1000])
+def test_a_batch_holds_as_many_tokens_as_it_may(tokens: int, number: int | None) -> None:
+    """Padding included; not one text less than fits, and a longer text by itself."""
+    batches = bucket(TEXTS, BatchLimit(number, tokens))
+    assert sorted(position for batch in batches for position in batch) == list(range(len(TEXTS)))
+    for batch, following in zip(batches, [*batches[1:], None], strict=True):
+        longest = max(LENGTHS[position] for position in batch)
+        full = len(batch) == number or (len(batch) + 1) * longest > tokens
+        assert len(batch) == 1 or len(batch) * longest <= tokens
+        assert len(batch) <= (number or len(TEXTS))
+        assert full or following is None
 
 
 def test_padding_is_on_the_right_and_masked() -> None:
