@@ -1,0 +1,68 @@
+"""The benchmarks run, and what they compare with gives the same."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from jsonargparse import auto_parser
+
+from benchmarks import edits, grid, growth, identification, selection, sweep
+from benchmarks.__main__ import BENCHMARKS
+from benchmarks.measuring import Figure, alternate
+
+
+def test_identification(tmp_path: Path) -> None:
+    """Against bare passes and the naive method."""
+    output = tmp_path / "figures.json"
+    identification.main(num_samples=4, naive_samples=2, rounds=1, output=output)
+    figures = json.loads(output.read_text())
+    assert [each["what"][0] for each in figures] == ["1", "2", "5"]
+    assert all(each["value"] > 0 for each in figures)
+
+
+def test_the_naive_grid_selects_the_same(tmp_path: Path) -> None:
+    """In float64; the figure says how much of it."""
+    output = tmp_path / "figures.json"
+    grid.main(num_samples=1, batch_size=1, repeats=1, output=output)
+    (figure,) = json.loads(output.read_text())
+    assert figure["details"]["agreement with float64 sums"] == 1
+    assert figure["details"]["naive passes"] == 160
+    assert figure["value"] > 1
+
+
+def test_selection_and_edits(tmp_path: Path) -> None:
+    """The former compares its positions with those of a sort by itself."""
+    output = tmp_path / "figures.json"
+    selection.main(side=64, rounds=1, output=output)
+    assert len(json.loads(output.read_text())) == 4
+    edits.main(rounds=1, output=output)
+    assert json.loads(output.read_text())[0]["value"] > 0
+
+
+def test_a_sweep_and_how_all_grows(tmp_path: Path) -> None:
+    """Shares and ratios."""
+    output = tmp_path / "figures.json"
+    sweep.main(proportions=[0.05], num_samples=4, limit=2, output=output)
+    assert 0 < json.loads(output.read_text())[0]["value"] < 1
+    size = growth.Size(parameters=1_000_000, texts=4, words=4)
+    assert growth.measure(size, rounds=1).keys() == {*growth.PARTS, "weights"}
+
+
+def test_figures_know_their_goals() -> None:
+    """On the right side of them."""
+    assert Figure("", "", 1.02, at_most=1.03).met == "yes"
+    assert Figure("", "", 1.04, at_most=1.03).met == "no"
+    assert Figure("", "", 9.9, at_least=10).met == "no"
+    assert Figure("", "", 1.0).met == ""
+    values = iter((1.0, 2.0, 9.0, 3.0, 4.0, 8.0))
+    assert alternate(lambda: next(values), lambda: next(values), 3) == (4.0, 3.0, 0.5)
+
+
+@pytest.mark.parametrize("command", BENCHMARKS, ids=" ".join)
+def test_every_benchmark_has_its_options(command: list[str]) -> None:
+    """As the one command gives them."""
+    name, *options = command
+    main = import_module(f"benchmarks.{name}").main
+    parser = auto_parser(main, as_positional=False)
+    assert parser.parse_args([*options, "--output=figures.json"]).output is not None
