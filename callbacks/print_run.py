@@ -9,6 +9,7 @@ from typing_extensions import override
 from callbacks.run import Run, running
 from mathneuro.table import plain
 from mathneuro.terminal import say, tell
+from mathneuro.trainer import MathNeuroTrainer
 
 if TYPE_CHECKING:
     from mathneuro.layers import Coverage, LeftAlone
@@ -66,7 +67,9 @@ class PrintRun(Callback):
     ) -> None:
         """Tell that an interruption leaves nothing half-written."""
         if isinstance(exception, KeyboardInterrupt | SIGTERMException) and trainer.is_global_zero:
-            tell("interrupted", f"{trainer.default_root_dir} holds what was measured; run it again")
+            of_sweep = f"{trainer.default_root_dir} holds what was measured; run it again to go on"
+            is_sweep = isinstance(trainer, MathNeuroTrainer) and trainer.command == "sweep"
+            tell("interrupted", of_sweep if is_sweep else "nothing is half-written; run it again")
 
     def _begin(self, run: Run) -> None:
         if self._begun or not run.is_first:

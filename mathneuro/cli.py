@@ -32,6 +32,7 @@ from mathneuro.module import CausalLanguageModel
 from mathneuro.strategies import check_strategy_name
 from mathneuro.terminal import is_first_process
 from mathneuro.trainer import MathNeuroTrainer
+from mathneuro.watch import reason, watching
 
 DESCRIPTION = """Find the parameters of a language model that matter for math and not for ordinary
 language, prune or scale them, and measure what that did. Start with:
@@ -245,12 +246,13 @@ def ending_together(trainer: Trainer) -> Iterator[None]:
         SystemExit: If this or another process failed.
     """
     try:
-        with ending_when_told(trainer):
+        with ending_when_told(trainer), watching():
             yield
     except SIGTERMException:
-        if distributed.is_initialized():
-            ended = f"error: trainer: process {trainer.global_rank} was told to end (SIGTERM)\n"
-            tell_once(lambda: sys.stderr.write(ended))
+        if sentence := reason():
+            fail(sentence)
+        who = f"process {trainer.global_rank}" if trainer.world_size > 1 else "this run"
+        tell_once(lambda: sys.stderr.write(f"error: trainer: {who} was told to end (SIGTERM)\n"))
         # As a shell tells of it; the exception's own status is that of success.
         raise SystemExit(TERMINATED) from None
     except InputError as error:

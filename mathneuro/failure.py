@@ -1,6 +1,5 @@
 """How the processes of a run end together when one fails: one tells the user why, all end."""
 
-import os
 import signal
 import sys
 import time
@@ -16,6 +15,8 @@ from lightning.pytorch.utilities.memory import is_oom_error
 from torch import distributed
 from torch.distributed import DistError, distributed_c10d
 from typing_extensions import override
+
+from mathneuro.watch import tells
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store
@@ -33,6 +34,9 @@ FAILED = "mathneuro/failed"
 
 TOLD = "mathneuro/told"
 """Key that is there once the first of them has told why."""
+
+FIRST_SECONDS = 3.0
+"""How long others wait for it before they know of one another."""
 
 TELL_SECONDS = 10.0
 """How long the others wait for that; it may be killed before."""
@@ -76,9 +80,11 @@ def tell_once(say: Callable[[], object]) -> None:
         say: Tells it on the terminal.
     """
     if not distributed.is_initialized():
-        # Set by Lightning and torchrun, and by SLURM.
-        if os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", "0")) == "0":
+        if tells():
             say()
+        else:
+            # Whoever ends first may end all, and the one that tells may not be as far yet.
+            time.sleep(FIRST_SECONDS)
         return
     try:
         store = _store()
@@ -87,8 +93,9 @@ def tell_once(say: Callable[[], object]) -> None:
             sys.stderr.flush()
             store.set(TOLD, "")
     except DistError:
-        # The process that keeps the store has gone, and has told why.
-        return
+        # The process that keeps the store has gone, and could be killed before it told why.
+        if tells():
+            say()
 
 
 def has_failed() -> bool:

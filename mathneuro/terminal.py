@@ -6,6 +6,8 @@ import warnings
 from functools import cache
 from typing import TYPE_CHECKING
 
+from mathneuro.watch import watch_parent
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -14,10 +16,11 @@ LABEL_WIDTH = 11
 
 
 def settle() -> None:
-    """Make bars appear for what takes longer than two seconds, and go when it is done.
+    """Make bars appear for what takes longer than two seconds; end with who started this process.
 
     Has to run before anything else is imported: tqdm reads its settings from the environment then.
     """
+    watch_parent()
     os.environ.setdefault("TQDM_DELAY", "2")
     os.environ.setdefault("TQDM_LEAVE", "")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from mathneuro.errors import InputError
 
-LARGEST = 2**22
-"""Numbers a text that are added up at once; mixtures of experts have more."""
+LARGEST = 2**14
+"""Numbers a text that are added up at once, or one vector if it is longer: that takes little."""
 
 Vector = tuple[int, torch.device]
 """How many numbers a vector has, and where it is; a model may be spread over several devices."""

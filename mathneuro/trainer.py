@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lightning.pytorch import Trainer
+from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from typing_extensions import override
 
 from mathneuro.edit import Edit
@@ -15,6 +16,7 @@ from mathneuro.spread import spread_over_all
 from mathneuro.strategies import check_strategy
 from mathneuro.study import Study, fingerprint
 from mathneuro.terminal import counted, say, tell
+from mathneuro.watch import watch_children
 
 if TYPE_CHECKING:
     from mathneuro.data.module import TextDataModule
@@ -39,6 +41,7 @@ class MathNeuroTrainer(Trainer):
     def operate(self, model: "CausalLanguageModel", datamodule: "TextDataModule") -> None:
         """Evaluate, identify, intervene, evaluate again: the main job."""
         self._begin("operate")
+        self._launch(model)
         super().validate(model, datamodule=datamodule, verbose=False)
         if model.importance is None:
             super().predict(model, datamodule=datamodule, return_predictions=False)
@@ -105,6 +108,7 @@ class MathNeuroTrainer(Trainer):
     ) -> None:
         """Identify only: save the importance of every parameter, to be used again."""
         self._begin("predict")
+        self._launch(model)
         super().predict(model, datamodule=datamodule, return_predictions=False)
 
     @override
@@ -124,6 +128,7 @@ class MathNeuroTrainer(Trainer):
         self._begin("validate")
         if edit is not None:
             model.edit, model.intervening = Edit.load(edit), True
+        self._launch(model)
         return list(super().validate(model, datamodule=datamodule, verbose=False))
 
     @staticmethod
@@ -145,13 +150,21 @@ class MathNeuroTrainer(Trainer):
             say(line)
 
     def _launch(self, model: "CausalLanguageModel") -> "Ranks":
-        """Start the other processes now, and not with the first stage: all have to know which."""
+        """Start the other processes now, and not with the first stage, and find one another."""
         model.trainer = self
-        set_up, launcher = self.strategy.setup_environment, self.strategy.launcher
-        if launcher is None:
-            set_up()
-        else:
-            launcher.launch(set_up)
+        self.strategy.connect(model)
+        launcher = self.strategy.launcher
+        if isinstance(launcher, _SubprocessScriptLauncher):
+            environment = launcher.cluster_environment
+            if not environment.creates_processes_externally:
+                # As Lightning's `launch` does, whose own watch kills this process in the end.
+                launcher._call_children_scripts()
+                watch_children(launcher.procs)
+            if self.num_nodes > 1 and self.is_global_zero:
+                where = f"{environment.main_address}:{environment.main_port}"
+                number = f"{self.world_size} processes on {self.num_nodes} machines"
+                tell("start", f"waiting for {number} at {where}")
+        self.strategy.setup_environment()
         return model.ranks
 
     def _begin(self, command: Command) -> None:

@@ -109,7 +109,8 @@ def test_any_number_of_texts_and_every_command(
         (1, "mistake", "error: data: one process met a text"),
         (0, "fault", "RuntimeError: a fault in one process"),
         (1, "fault", "RuntimeError: a fault in one process"),
-        (1, "kill", "error: trainer: another process of this run ended"),
+        (1, "kill", "error: trainer: "),
+        (0, "kill", "error: trainer: "),
         (1, "terminate", "error: trainer: process 1 was told to end (SIGTERM)"),
         ("null", "mistake", "error: data: one process met a text"),
         ("null", "fault", "RuntimeError: a fault in one process"),
@@ -127,6 +128,41 @@ def test_a_failing_process_ends_all(
     assert len(told) == 1, ended.stderr
     assert ("Traceback" in ended.stderr) == (how == "fault")
     assert ended.stderr.count("error: ") <= 1
+
+
+@pytest.mark.parametrize(("first", "with_signal"), [
+    (True, signal.SIGKILL), (True, signal.SIGTERM), (False, signal.SIGKILL),
+])  # fmt: skip
+def test_processes_end_with_one_another_while_they_start(
+    arguments: list[str], tmp_path: Path, first: bool, with_signal: signal.Signals
+) -> None:
+    """Also where they wait for one another within a library."""
+    with (tmp_path / "told").open("w") as told:
+        started = subprocess.Popen(
+            [sys.executable, str(ROOT / "main.py"), "predict", *arguments, *TWO],
+            stdout=told, stderr=told, cwd=ROOT, start_new_session=True,
+        )  # fmt: skip
+        while not (others := children(started.pid)):
+            time.sleep(0.1)
+            assert started.poll() is None
+        time.sleep(1)
+        os.kill(started.pid if first else others[0], with_signal)
+        started.wait(timeout=60)
+        for _ in range(300):
+            if not Path(f"/proc/{others[0]}").exists():
+                break
+            time.sleep(0.1)
+    assert not Path(f"/proc/{others[0]}").exists()
+    assert started.returncode != 0
+    output = (tmp_path / "told").read_text()
+    assert output.count("error: trainer: ") == 1, output
+    assert "Traceback" not in output
+
+
+def children(process: int) -> list[int]:
+    """Return the processes that one started."""
+    listed = Path(f"/proc/{process}/task/{process}/children")
+    return [int(each) for each in listed.read_text().split()] if listed.exists() else []
 
 
 def test_a_mistake_that_all_make_is_told_once(arguments: list[str]) -> None:
