@@ -135,6 +135,21 @@ class Signals(_SignalConnector):
 
 
 @contextmanager
+def killable() -> Iterator[None]:
+    """Let signals end the process in this block by themselves.
+
+    Where it waits for others within a library, nothing of Python runs that could react to them.
+    """
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    before = {kind: signal.signal(kind, signal.SIG_DFL) for kind in kinds}
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+
+@contextmanager
 def ending_when_told(trainer: Trainer) -> Iterator[None]:
     """End a run at once when it is told to (SIGTERM), by an exception, so that all is restored.
 

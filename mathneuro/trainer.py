@@ -1,5 +1,6 @@
 """The Trainer whose methods are the commands."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,6 +10,7 @@ from typing_extensions import override
 
 from mathneuro.edit import Edit
 from mathneuro.errors import InputError
+from mathneuro.failure import killable
 from mathneuro.grid import Grid
 from mathneuro.plan import plan_lines
 from mathneuro.shard import Shard
@@ -164,7 +166,8 @@ class MathNeuroTrainer(Trainer):
                 where = f"{environment.main_address}:{environment.main_port}"
                 number = f"{self.world_size} processes on {self.num_nodes} machines"
                 tell("start", f"waiting for {number} at {where}")
-        self.strategy.setup_environment()
+        with killable() if self.world_size > 1 else nullcontext():
+            self.strategy.setup_environment()
         return model.ranks
 
     def _begin(self, command: Command) -> None:
