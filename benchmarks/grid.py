@@ -79,10 +79,10 @@ def agreement(masks: Masks, others: Masks) -> float:
     both = either = 0
     for setting, weights in others.items():
         for name, positions in weights.items():
-            mine = set(masks[setting][name].tolist())
-            other = set(positions.tolist())
-            both += len(mine & other)
-            either += len(mine | other)
+            mine, other = masks[setting][name], positions.cpu()
+            common = int(torch.isin(mine, other, assume_unique=True).sum())
+            both += common
+            either += len(mine) + len(other) - common
     return both / either
 
 

@@ -42,8 +42,9 @@ def refusal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("option", "value", "shown", "expected"),
     [
-        ("data.batch_size", "x", "'x'", "a whole number"),
-        ("data.batch_size", "null", "null", "a whole number"),
+        ("data.batch_size", "x", "'x'", "a whole number or null"),
+        ("data.held_out", "x", "'x'", "a whole number"),
+        ("data.held_out", "null", "null", "a whole number"),
         ("data.num_samples", "1.5", "1.5", "a whole number or null"),
         ("data.replacement", "maybe", "'maybe'", "true or false"),
         ("selection.proportion", "x", "'x'", "a number"),
