@@ -22,9 +22,9 @@ TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-nod
 
 BENCHMARKS: list[list[str]] = [
     ["identification"],
-    ["identification", *RANDOM, "--num_samples", "60", "--naive_samples", "10", "--rounds", "3"],
+    ["identification", *RANDOM, "--num_samples", "60", "--naive_samples", "10"],
     ["grid"],
-    ["grid", *RANDOM, "--num_samples", "1", "--repeats", "1"],
+    ["grid", *RANDOM, "--num_samples", "4", "--repeats", "1"],
     ["selection", *RANDOM],
     ["edits"],
     ["edits", *RANDOM],
