@@ -30,7 +30,7 @@ BENCHMARKS: list[list[str]] = [
     ["edits", *RANDOM],
     ["startup"],
     ["sweep"],
-    ["sweep", *RANDOM, "--num_samples", "30", "--limit", "30"],
+    ["sweep", *RANDOM, "--num_samples=30", "--limit=30", "--proportions=[0.01, 0.05]"],
     ["processes"],
     ["growth"],
 ]

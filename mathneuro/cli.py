@@ -25,10 +25,11 @@ from typing_extensions import override
 
 from mathneuro.data.module import TextDataModule
 from mathneuro.errors import InputError
-from mathneuro.failure import ending_when_told, tell_once, what_went_wrong
+from mathneuro.failure import tell_once, what_went_wrong
 from mathneuro.grid import Grid
 from mathneuro.messages import shorten
 from mathneuro.module import CausalLanguageModel
+from mathneuro.signals import ending_when_told
 from mathneuro.strategies import check_strategy_name
 from mathneuro.terminal import is_first_process
 from mathneuro.trainer import MathNeuroTrainer

@@ -1,20 +1,13 @@
 """How the processes of a run end together when one fails: one tells the user why, all end."""
 
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lightning.pytorch import Trainer
-from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnector
-from lightning.pytorch.utilities.exceptions import SIGTERMException
 from lightning.pytorch.utilities.memory import is_oom_error
 from torch import distributed
 from torch.distributed import DistError, distributed_c10d
-from typing_extensions import override
 
 from mathneuro.watch import tells
 
@@ -120,49 +113,3 @@ def _is_told(store: "Store") -> bool:
 def _store() -> "Store":
     """Return what the processes met through, for which torch has no public name."""
     return distributed_c10d._get_default_store()
-
-
-class Signals(_SignalConnector):
-    """Lightning's handlers of signals, but for SIGTERM, which ends a run at once.
-
-    Lightning's own lets all processes meet, for which none is in the right place here, and then
-    waits for the end of a batch, which may be a whole evaluation.
-    """
-
-    @override
-    def _sigterm_notifier_fn(self, signum: int, _: FrameType | None) -> None:
-        raise SIGTERMException
-
-
-@contextmanager
-def killable() -> Iterator[None]:
-    """Let signals end the process in this block by themselves.
-
-    Where it waits for others within a library, nothing of Python runs that could react to them.
-    """
-    kinds = (signal.SIGINT, signal.SIGTERM)
-    before = {kind: signal.signal(kind, signal.SIG_DFL) for kind in kinds}
-    try:
-        yield
-    finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
-
-
-@contextmanager
-def ending_when_told(trainer: Trainer) -> Iterator[None]:
-    """End a run at once when it is told to (SIGTERM), by an exception, so that all is restored.
-
-    Args:
-        trainer: The Trainer, whose own way is replaced.
-    """
-
-    def end(signum: int, frame: FrameType | None) -> None:
-        raise SIGTERMException
-
-    trainer._signal_connector = Signals(trainer)
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

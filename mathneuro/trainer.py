@@ -10,10 +10,10 @@ from typing_extensions import override
 
 from mathneuro.edit import Edit
 from mathneuro.errors import InputError
-from mathneuro.failure import killable
 from mathneuro.grid import Grid
 from mathneuro.plan import plan_lines
 from mathneuro.shard import Shard
+from mathneuro.signals import killable
 from mathneuro.spread import spread_over_all
 from mathneuro.strategies import check_strategy
 from mathneuro.study import Study, fingerprint
