@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 import torch
 from jsonargparse import auto_cli
@@ -37,7 +38,12 @@ BENCHMARKS: list[list[str]] = [
 """The benchmarks, each with its options."""
 
 
-def main(output: Path = Path("benchmarks.json"), only: list[str] | None = None) -> None:
+Name = Literal[
+    "identification", "grid", "selection", "edits", "startup", "sweep", "processes", "growth"
+]
+
+
+def main(output: Path = Path("benchmarks.json"), only: list[Name] | None = None) -> None:
     """Run them and print all figures.
 
     Args:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mathneuro.errors import InputError
 from mathneuro.files import read_tensors, write_tensors
 from mathneuro.selection import Selection
-from mathneuro.storage import Stored, numbers, stored_parameters
+from mathneuro.storage import Stored, let_go, numbers, stored_parameters
 from mathneuro.weights import Weight, find_stored
 
 FORMAT = "mathneuro-edit-1"
@@ -115,6 +115,7 @@ class Edit:
 
     def undo(self, model: nn.Module, saved: Mapping[str, Tensor]) -> None:
         """Put the values back that `apply` returned."""
+        let_go(model)
         stored = self._stored(model)
         with torch.no_grad():
             for name, values in saved.items():

@@ -129,6 +129,16 @@ def present(module: nn.Module) -> Iterator[None]:
             yield
 
 
+def let_go(model: nn.Module) -> None:
+    """Let each process hold its own rows alone, as between forward passes.
+
+    A forward pass that an exception ends leaves the weights of a block together.
+    """
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows of a parameter that this process holds; changing them changes the model.

@@ -18,7 +18,7 @@ from mathneuro.spread import spread_over_all
 from mathneuro.strategies import check_strategy
 from mathneuro.study import Study, fingerprint
 from mathneuro.terminal import counted, say, tell
-from mathneuro.watch import watch_children
+from mathneuro.watch import starting, watch_children
 
 if TYPE_CHECKING:
     from mathneuro.data.module import TextDataModule
@@ -160,7 +160,8 @@ class MathNeuroTrainer(Trainer):
             environment = launcher.cluster_environment
             if not environment.creates_processes_externally:
                 # As Lightning's `launch` does, whose own watch kills this process in the end.
-                launcher._call_children_scripts()
+                with starting():
+                    launcher._call_children_scripts()
                 watch_children(launcher.procs)
             if self.num_nodes > 1 and self.is_global_zero:
                 where = f"{environment.main_address}:{environment.main_port}"

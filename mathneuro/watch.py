@@ -26,7 +26,10 @@ STATUS = 2
 
 PARENT = "trainer: the process that started this one was killed, so that the run ends"
 
-_parent = os.getppid()
+STARTED_BY = "MATHNEURO_STARTED_BY"
+"""Where a process that is started finds who started it, which may be gone before it can look."""
+
+_parent = int(os.environ.get(STARTED_BY, os.getppid()))
 _over = threading.Event()
 _threads: list[threading.Thread] = []
 _reasons: list[str] = []
@@ -58,6 +61,16 @@ def watch_children(children: Sequence[Popen[bytes]]) -> None:
         return None
 
     _start(find, children)
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Let processes that are started in this block know who started them."""
+    os.environ[STARTED_BY] = str(os.getpid())
+    try:
+        yield
+    finally:
+        del os.environ[STARTED_BY]
 
 
 @contextmanager

@@ -7,6 +7,7 @@ is equal, bit for bit.
 import json
 from pathlib import Path
 
+import pytest
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor, distributed
@@ -85,6 +86,19 @@ def check(name: str) -> None:
     assert weight_hash(model) == found
     assert torch.equal(logits(model), before)
     assert all(torch.equal(each, saved[key]) for key, each in rows(model).items())
+
+    handle = next(iter(coverage.weights.values())).module.register_forward_hook(stop)
+    with pytest.raises(RuntimeError, match="in the middle of a block"), edit.applied(model):
+        logits(model)
+    handle.remove()
+    assert weight_hash(model) == found
+    assert torch.equal(logits(model), before)
+    assert all(torch.equal(each, saved[key]) for key, each in rows(model).items())
+
+
+def stop(*_: object) -> None:
+    """End a forward pass."""
+    raise RuntimeError("in the middle of a block")
 
 
 def main() -> None:

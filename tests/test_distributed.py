@@ -130,22 +130,22 @@ def test_a_failing_process_ends_all(
     assert ended.stderr.count("error: ") <= 1
 
 
-@pytest.mark.parametrize(("first", "with_signal"), [
-    (True, signal.SIGKILL), (True, signal.SIGTERM), (False, signal.SIGKILL),
+@pytest.mark.parametrize(("first", "with_signal", "later"), [
+    (True, signal.SIGKILL, 0), (True, signal.SIGTERM, 1), (False, signal.SIGKILL, 1),
 ])  # fmt: skip
 def test_processes_end_with_one_another_while_they_start(
-    arguments: list[str], tmp_path: Path, first: bool, with_signal: signal.Signals
+    arguments: list[str], tmp_path: Path, first: bool, with_signal: signal.Signals, later: float
 ) -> None:
-    """Also where they wait for one another within a library."""
+    """As soon as there are two, and where they wait for one another within a library."""
     with (tmp_path / "told").open("w") as told:
         started = subprocess.Popen(
             [sys.executable, str(ROOT / "main.py"), "predict", *arguments, *TWO],
             stdout=told, stderr=told, cwd=ROOT, start_new_session=True,
         )  # fmt: skip
         while not (others := children(started.pid)):
-            time.sleep(0.1)
+            time.sleep(0.005)
             assert started.poll() is None
-        time.sleep(1)
+        time.sleep(later)
         os.kill(started.pid if first else others[0], with_signal)
         started.wait(timeout=60)
         for _ in range(300):
