@@ -46,12 +46,12 @@ def bucket(texts: Sequence[TokenizedText], limit: BatchLimit) -> list[list[int]]
     Returns:
         The positions of the texts of each batch.
     """
-    rest = sorted(range(len(texts)), key=lambda position: -len(texts[position].tokens))
-    batches = []
-    while rest:
-        number = limit.number(len(texts[rest[0]].tokens))
-        batches.append(rest[:number])
-        rest = rest[number:]
+    ordered = sorted(range(len(texts)), key=lambda position: -len(texts[position].tokens))
+    batches, start = [], 0
+    while start < len(ordered):
+        end = start + limit.number(len(texts[ordered[start]].tokens))
+        batches.append(ordered[start:end])
+        start = end
     return batches
 
 
