@@ -40,8 +40,8 @@ language, prune or scale them, and measure what that did. Start with:
 python main.py operate --config configs/quickstart.yaml"""
 
 
-REPORT = "report"
-"""The command that needs no model."""
+ALONE = ("report",)
+"""The commands that need neither model nor data nor a Trainer, but files alone."""
 
 FAULT = 1
 """Exit status of a run that a fault of the program ended."""
@@ -129,14 +129,14 @@ class CommandLine(LightningCLI):
     def subcommands() -> dict[str, set[str]]:
         """Return the commands and the arguments that do not come from the command line."""
         commands = dict.fromkeys(("operate", "predict", "validate", "sweep"), RUN_PARTS)
-        return {**commands, REPORT: set()}
+        return {**commands, **{name: set() for name in ALONE}}
 
     @override
     def _prepare_subcommand_parser(
         self, klass: type, subcommand: str, **keywords: Any
     ) -> LightningArgumentParser:
-        """Give ``report`` its own arguments alone: it needs no model, data or Trainer."""
-        if subcommand != REPORT:
+        """Give a command that needs files alone its own arguments, and no others."""
+        if subcommand not in ALONE:
             return super()._prepare_subcommand_parser(klass, subcommand, **keywords)
         parser = self.init_parser(**keywords)
         parser.add_method_arguments(klass, subcommand)
@@ -144,13 +144,13 @@ class CommandLine(LightningCLI):
 
     @override
     def _set_seed(self) -> None:
-        if self.subcommand != REPORT:
+        if self.subcommand not in ALONE:
             super()._set_seed()
 
     @override
     def instantiate_classes(self) -> None:
         """Build model, data and Trainer, for the commands that need them."""
-        if self.subcommand == REPORT:
+        if self.subcommand in ALONE:
             return
         super().instantiate_classes()
         if isinstance(self.trainer, MathNeuroTrainer):
@@ -158,14 +158,15 @@ class CommandLine(LightningCLI):
 
     @override
     def _run_subcommand(self, subcommand: str) -> None:
-        if subcommand != REPORT:
+        if subcommand not in ALONE:
             with ending_together(self.trainer):
                 super()._run_subcommand(subcommand)
             return
         if not is_first_process():
             return
-        options = self.config[REPORT]
-        MathNeuroTrainer.report(Path(options.folder), options.math, options.others)
+        options = dict(self.config[subcommand])
+        options.pop("config", None)
+        getattr(MathNeuroTrainer, subcommand)(**options)
 
     @override
     def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
