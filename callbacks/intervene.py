@@ -6,7 +6,8 @@ from typing_extensions import override
 
 from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
-from mathneuro.edit import Edit, check_factor
+from mathneuro.edit import Edit
+from mathneuro.factors import check_factor
 from mathneuro.study import InFlight, Study
 
 

@@ -1,62 +1,25 @@
-"""An edit: a selection and the factor that its parameters are multiplied by."""
+"""An edit: a selection and the factors that its parameters are multiplied by."""
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from mathneuro.edit_file import read_edit, write_edit
 from mathneuro.errors import InputError
-from mathneuro.files import read_tensors, write_tensors
+from mathneuro.factors import check_factor, factors_by_name
 from mathneuro.selection import Selection
-from mathneuro.storage import Stored, let_go, numbers, stored_parameters
+from mathneuro.storage import Stored, let_go, stored_parameters
 from mathneuro.weights import Weight, find_stored
-
-FORMAT = "mathneuro-edit-1"
-
-
-def check_factor(
-    factor: float, weights: Mapping[str, Weight], where: str = "intervention.factor"
-) -> None:
-    """Refuse a factor with which a weight could leave the range of its type, or has left it.
-
-    Args:
-        factor: What selected weights are multiplied by.
-        weights: The weights that could be selected, by name.
-        where: The option that gave it, for messages.
-
-    Raises:
-        InputError: If the factor or a weight is not finite, or the largest weight times the factor
-            is more than the weight's type can hold.
-    """
-    if not math.isfinite(factor):
-        raise InputError(
-            f"{where}: got {factor}, but it must be a finite number; 0 prunes, 1.1 scales up"
-        )
-    for name, each in {each.parameter_name: each for each in weights.values()}.items():
-        parameter = numbers(each.module, each.attribute)
-        largest = float(parameter.detach().abs().max())
-        if not math.isfinite(largest):
-            raise InputError(
-                f"model: the weight {name} holds NaN or Inf, but every weight must be finite; load "
-                "it in another model.dtype, or get the checkpoint again"
-            )
-        limit = torch.finfo(parameter.dtype).max
-        if largest * abs(factor) > limit:
-            raise InputError(
-                f"{where}: got {factor}, but {name} holds {largest:.3g}, and their "
-                f"product is more than {parameter.dtype} can hold ({limit:.3g}); use a "
-                "smaller factor or another model.dtype"
-            )
 
 
 @dataclass
 class Edit:
-    """A selection of parameters and the factor to multiply them by.
+    """A selection of parameters and the factors to multiply them by.
 
     Positions are flat positions in the two-dimensional matrix as it is stored, of a parameter or
     of one expert's slice of one, whichever way round it is stored.
@@ -66,6 +29,7 @@ class Edit:
         factor: 0 prunes, 1.1 scales up; the other parameters stay as they are, bit for bit.
         model: Which model it is for: its name and the hash of its weights.
         data: Fingerprints of the texts that it was identified on, by set.
+        factors: Factors of weights that have one of their own, by name.
 
     Example:
         >>> linear = nn.Linear(2, 1, bias=False)
@@ -82,10 +46,59 @@ class Edit:
     factor: float
     model: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
+    factors: dict[str, float] = field(default_factory=dict)
+
+    def factor_of(self, name: str) -> float:
+        """Return what the selected parameters of a weight are multiplied by."""
+        return self.factors.get(name, self.factor)
+
+    def with_factors(
+        self,
+        factor: float | None = None,
+        patterns: Mapping[str, float] | None = None,
+        where: str = "",
+    ) -> "Edit":
+        """Return the same edit with other factors.
+
+        Args:
+            factor: What the parameters are multiplied by. None: what they were.
+            patterns: Factors by patterns (`fnmatch`) of names of weights, such as
+                ``{"*.down_proj.*": 0.5}``; of several that match a name the first counts. None:
+                those that weights had of their own, unless a factor is given.
+            where: The section that gave them, for messages, such as ``intervention.``.
+
+        Raises:
+            InputError: If a factor is not finite, or a pattern matches no weight of the edit.
+
+        Example:
+            >>> edit = Edit(Selection({}, {"a.q": (1, 2), "a.k": (1, 2)}), 0.0)
+            >>> other = edit.with_factors(1.1, {"*.k": 0.9})
+            >>> other.factor_of("a.q"), other.factor_of("a.k")
+            (1.1, 0.9)
+        """
+        factors = self.factors if factor is None else {}
+        if patterns is not None:
+            factors = factors_by_name(patterns, self.selection.shapes, f"{where}factors")
+        edit = replace(self, factor=self.factor if factor is None else factor, factors=factors)
+        check_factor(edit.factor, {}, f"{where}factor")
+        return edit
 
     @contextmanager
-    def applied(self, model: nn.Module) -> Iterator[None]:
-        """Multiply the selected parameters in this block; restore them bit for bit at its end."""
+    def applied(self, model: nn.Module, check_hash: bool = True) -> Iterator[None]:
+        """Multiply the selected parameters in this block; restore them bit for bit at its end.
+
+        Args:
+            model: The model.
+            check_hash: Whether the hash of the model's weights must be the one that the edit was
+                made for, if it states one. Without, the names and shapes of weights must fit.
+
+        Raises:
+            InputError: If the model is another one.
+        """
+        if check_hash and "weight_hash" in self.model:
+            from mathneuro.loading import weight_hash
+
+            self.check_model(weight_hash(model))
         saved = self.apply(model)
         try:
             yield
@@ -110,7 +123,7 @@ class Edit:
         with torch.no_grad():
             for name, positions in self.selection.positions.items():
                 saved[name] = stored[name].take(positions)
-                stored[name].put(positions, saved[name] * self.factor)
+                stored[name].put(positions, saved[name] * self.factor_of(name))
         return saved
 
     def undo(self, model: nn.Module, saved: Mapping[str, Tensor]) -> None:
@@ -134,6 +147,16 @@ class Edit:
                 "that model in the same dtype, or make the edit again with `operate`"
             )
 
+    def check_factors(self, weights: Mapping[str, Weight]) -> None:
+        """Refuse factors with which a weight could leave the range of its type; see `check_factor`.
+
+        Args:
+            weights: The weights that take part in the model, by name.
+        """
+        for factor in {self.factor_of(name) for name in weights}:
+            mine = {name: each for name, each in weights.items() if self.factor_of(name) == factor}
+            check_factor(factor, mine)
+
     def check_left_alone(self, reasons: Mapping[str, str]) -> None:
         """Refuse to change what was asked to be left alone.
 
@@ -150,52 +173,26 @@ class Edit:
                     "leave model.include and model.exclude out, or make the edit again with them"
                 )
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path | str) -> None:
         """Write all of it to one safetensors file, positions rather than weights."""
-        tensors = {
-            name: positions.to(torch.int32 if _numel(shape) < 2**31 else torch.int64)
-            for (name, positions), shape in zip(
-                self.selection.positions.items(), self.selection.shapes.values(), strict=True
-            )
-        }
         metadata = {
-            "format": FORMAT,
             "factor": self.factor,
-            "shapes": self.selection.shapes,
-            "origin": self.selection.origin,
+            "factors": self.factors,
             "model": self.model,
             "data": self.data,
         }
-        write_tensors(path, tensors, metadata)
+        write_edit(Path(path), self.selection, metadata)
 
     @classmethod
-    def load(cls, path: Path) -> "Edit":
+    def load(cls, path: Path | str) -> "Edit":
         """Read what `save` wrote.
 
         Raises:
             InputError: If the file is missing, damaged or of another kind, or holds positions
                 outside of its weights.
         """
-        tensors, metadata = read_tensors(
-            path, FORMAT, ("factor", "shapes", "origin", "model", "data"), "edit"
-        )
-        shapes = {name: tuple(shape) for name, shape in metadata["shapes"].items()}
-        for name, positions in tensors.items():
-            valid = name in shapes and positions.dim() == 1 and not positions.is_floating_point()
-            inside = positions.numel() == 0 or (
-                valid and int(positions.min()) >= 0 and int(positions.max()) < _numel(shapes[name])
-            )
-            if not valid or not inside or bool((positions.diff() <= 0).any()):
-                raise InputError(
-                    f"edit: {path} holds positions for {name} that are not rising positions in "
-                    "that weight; make the edit again with `operate`"
-                )
-        selection = Selection(
-            {name: tensor.to(torch.int64) for name, tensor in tensors.items()},
-            shapes,
-            metadata["origin"],
-        )
-        return cls(selection, float(metadata["factor"]), metadata["model"], metadata["data"])
+        selection, metadata = read_edit(Path(path))
+        return cls(selection, **metadata)
 
     def _stored(self, model: nn.Module) -> dict[str, Stored]:
         """Find the matrices of the selection in a model, and check their shapes."""
@@ -203,15 +200,26 @@ class Edit:
         stored = {}
         for name, shape in self.selection.shapes.items():
             found = find_stored(parameters, name)
-            if found is None or found.shape != torch.Size(shape):
-                raise InputError(
-                    f"edit: it is for a weight {name} of shape {list(shape)}, but the model has "
-                    f"{'none of that name' if found is None else list(found.shape)}; use the model "
-                    "that the edit was made for"
-                )
-            stored[name] = found
+            check_shape(name, shape, None if found is None else found.shape)
+            if found is not None:
+                stored[name] = found
         return stored
 
 
-def _numel(shape: tuple[int, ...]) -> int:
-    return math.prod(shape)
+def check_shape(name: str, expected: tuple[int, ...], found: torch.Size | None) -> None:
+    """Refuse a model whose weight is missing or of another shape than in an edit.
+
+    Args:
+        name: Name of the weight.
+        expected: Its shape in the edit.
+        found: Its shape in the model. None: there is none of that name.
+
+    Raises:
+        InputError: If so.
+    """
+    if found is None or tuple(found) != tuple(expected):
+        raise InputError(
+            f"edit: it is for a weight {name} of shape {list(expected)}, but the model has "
+            f"{'none of that name' if found is None else list(found)}; use the model that the edit "
+            "was made for"
+        )

@@ -160,7 +160,7 @@ def _value(text: str) -> Any:  # noqa: ANN401
     """Return what a text of the metadata states; other programs write no JSON there."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

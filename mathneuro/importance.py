@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mathneuro.errors import InputError
 from mathneuro.files import read_metadata, read_tensors, write_tensors
+from mathneuro.stated import counts_fault, source_fault
 from mathneuro.weights import Weight
 
 FORMAT = "mathneuro-importance-1"
@@ -108,6 +109,14 @@ class Importance:
             InputError: If the file is missing, damaged or of another kind.
         """
         tensors, metadata = read_tensors(path, FORMAT, FIELDS, "importance.file")
+        wrong = source_fault(metadata["model"], metadata["data"])
+        wrong = wrong or counts_fault(metadata["texts"], "texts")
+        wrong = wrong or counts_fault(metadata.get(TOKENS, {}), TOKENS)
+        if wrong is not None:
+            raise InputError(
+                f"importance.file: {path} holds {wrong}; get the file again, or make it with the "
+                "`predict` command"
+            )
         sets: dict[str, dict[str, Tensor]] = {name: {} for name in metadata["texts"]}
         # Files of before activations were counted state no tokens.
         tokens: dict[str, int] = metadata.get(TOKENS, {})

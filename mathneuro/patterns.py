@@ -28,13 +28,8 @@ def choose(
         {'a.k': 'excluded by *.k', 'head': 'not among the included'}
     """
     every = list(names)
-    for option, patterns in (("include", include or ()), ("exclude", exclude)):
-        for pattern in patterns:
-            if not any(fnmatchcase(name, pattern) for name in every):
-                raise InputError(
-                    f"model.{option}: got {pattern!r}, but no weight that could take part has "
-                    f"such a name; close to it are {', '.join(_close(pattern, every))}"
-                )
+    check_matches("model.include", include or (), every)
+    check_matches("model.exclude", exclude, every)
     reasons = {}
     for name in every:
         excluded = next((pattern for pattern in exclude if fnmatchcase(name, pattern)), None)
@@ -48,6 +43,25 @@ def choose(
             "but no weight is left then; include more, or exclude less"
         )
     return reasons
+
+
+def check_matches(option: str, patterns: Iterable[str], names: list[str]) -> None:
+    """Refuse a pattern that matches no name.
+
+    Args:
+        option: The option that gave the patterns, for the message.
+        patterns: The patterns.
+        names: Names of all weights.
+
+    Raises:
+        InputError: If there is one; the message tells names that are close to it.
+    """
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise InputError(
+                f"{option}: got {pattern!r}, but no weight that could take part has such a name; "
+                f"close to it are {', '.join(_close(pattern, names))}"
+            )
 
 
 def _close(pattern: str, names: list[str]) -> list[str]:

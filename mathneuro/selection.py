@@ -28,11 +28,13 @@ class Selection:
         shapes: The shape of each of these matrices as it is stored: ``[out, in]``, or ``[in, out]``
             where a layer keeps it transposed.
         origin: How they were chosen: method, proportion, sets of texts, seed.
+        transposed: Names of the weights that are stored as ``[in, out]``.
     """
 
     positions: dict[str, Tensor]
     shapes: dict[str, tuple[int, ...]]
     origin: dict[str, Any] = field(default_factory=dict)
+    transposed: frozenset[str] = frozenset()
 
     @property
     def count(self) -> int:

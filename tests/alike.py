@@ -9,8 +9,8 @@ from transformers import PreTrainedModel
 
 from mathneuro.activations import ActivationCounts
 from mathneuro.decoder import run_decoder
-from mathneuro.edit import check_factor
 from mathneuro.errors import InputError
+from mathneuro.factors import check_factor
 from mathneuro.importance import Importance
 from mathneuro.layers import Coverage, find_linear_weights
 from mathneuro.methods import select

@@ -8,9 +8,11 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mathneuro.edit import Edit, check_factor
+from mathneuro.edit import Edit
 from mathneuro.errors import InputError
+from mathneuro.factors import check_factor
 from mathneuro.layers import find_linear_weights
+from mathneuro.loading import weight_hash
 from mathneuro.selection import Selection
 from mathneuro.weights import Weight
 
@@ -23,7 +25,8 @@ def random_edit(model: PreTrainedModel, factor: float) -> Edit:
         for name, weight in weights.items()
     }
     shapes = {name: tuple(weight.stored.shape) for name, weight in weights.items()}
-    return Edit(Selection(positions, shapes, {"method": "any"}), factor, {"weight_hash": "x"})
+    selection = Selection(positions, shapes, {"method": "any"})
+    return Edit(selection, factor, {"weight_hash": weight_hash(model)})
 
 
 def state(model: nn.Module) -> dict[str, Tensor]:
@@ -114,7 +117,7 @@ def test_an_edit_survives_its_file(tied_llama: PreTrainedModel, tmp_path: Path) 
 
 
 def test_files_that_are_no_edits_are_one_sentence(tmp_path: Path) -> None:
-    """Missing, damaged, of another kind, or with positions outside of the weight."""
+    """Missing, damaged, or of another kind."""
     path = tmp_path / "edit.safetensors"
     with pytest.raises(InputError, match="does not exist"):
         Edit.load(path)
@@ -122,13 +125,42 @@ def test_files_that_are_no_edits_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged"):
         Edit.load(path)
     save_file({"a": torch.ones(1)}, path)
-    with pytest.raises(InputError, match="mathneuro-edit-1"):
+    with pytest.raises(InputError, match="mathneuro-edit-2"):
         Edit.load(path)
-    for positions in ([0, 6], [-1, 2], [3, 3], [4, 2]):
-        bad = Edit(Selection({"weight": torch.tensor(positions)}, {"weight": (2, 3)}), 0.0)
-        bad.save(path)
-        with pytest.raises(InputError, match="not rising positions"):
-            Edit.load(path)
+
+
+def test_another_factor_and_factors_of_groups(tied_llama: PreTrainedModel) -> None:
+    """The first pattern that matches counts; a new factor for all replaces those of groups."""
+    edit, before = random_edit(tied_llama, 0.0), state(tied_llama)
+    grouped = edit.with_factors(1.5, {"*.layers.0.*": 0.5, "*.down_proj.*": -1.0})
+    with grouped.applied(tied_llama):
+        for name in edit.selection.positions:
+            first, down = ".layers.0." in name, "down_proj" in name
+            factor = 0.5 if first else -1.0 if down else 1.5
+            mask, expected = edit.selection.mask(name), before[name].clone()
+            expected[mask] = expected[mask] * factor
+            assert torch.equal(tied_llama.state_dict()[name], expected), name
+    assert all(torch.equal(each, before[name]) for name, each in tied_llama.state_dict().items())
+    assert grouped.with_factors(2.0).factors == {}
+    assert grouped.with_factors().factors == grouped.factors
+    with pytest.raises(InputError, match=r"intervention.factors: got 'q', but no weight"):
+        edit.with_factors(None, {"q": 1.0}, "intervention.")
+    with pytest.raises(InputError, match="factor: got nan"):
+        edit.with_factors(float("nan"))
+
+
+def test_an_edit_of_another_model_is_refused_unless_asked(
+    tied_llama: PreTrainedModel, untied_llama: PreTrainedModel
+) -> None:
+    """By the hash of the weights; shapes must fit in any case."""
+    edit = random_edit(tied_llama, 0.0)
+    edit.selection.positions.pop("lm_head.weight", None)
+    before = state(untied_llama)
+    with pytest.raises(InputError, match="it was made for"), edit.applied(untied_llama):
+        pass
+    assert all(torch.equal(each, before[name]) for name, each in untied_llama.state_dict().items())
+    with edit.applied(untied_llama, check_hash=False):
+        assert weight_hash(untied_llama) != weight_hash(tied_llama)
 
 
 def test_another_model_is_refused(tied_llama: PreTrainedModel) -> None:

@@ -114,6 +114,7 @@ def select(
             "repeat": repeat,
             **choice.origin,
         },
+        transposed=frozenset(name for name, weight in weights.items() if weight.transposed),
     )
 
 
