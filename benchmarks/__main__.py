@@ -29,6 +29,7 @@ BENCHMARKS: list[list[str]] = [
     ["selection", *RANDOM],
     ["edits"],
     ["edits", *RANDOM],
+    ["export", *RANDOM],
     ["startup"],
     ["sweep"],
     ["sweep", *RANDOM, "--num_samples=30", "--limit=30", "--proportions=[0.01, 0.05]"],
@@ -39,7 +40,15 @@ BENCHMARKS: list[list[str]] = [
 
 
 Name = Literal[
-    "identification", "grid", "selection", "edits", "startup", "sweep", "processes", "growth"
+    "identification",
+    "grid",
+    "selection",
+    "edits",
+    "export",
+    "startup",
+    "sweep",
+    "processes",
+    "growth",
 ]
 
 

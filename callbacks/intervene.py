@@ -7,7 +7,9 @@ from typing_extensions import override
 from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
 from mathneuro.edit import Edit
+from mathneuro.errors import InputError
 from mathneuro.factors import check_factor
+from mathneuro.selection import Selection
 from mathneuro.study import InFlight, Study
 
 
@@ -16,11 +18,15 @@ class Intervene(SettingCallback):
 
     Args:
         factor: What selected parameters are multiplied by: 0 prunes, 1.1 scales up.
+        factors: Other factors for some weights, by patterns of their names, such as
+            {"*.down_proj.*": 1.1}; of several that match a name the first counts. A sweep takes
+            none.
     """
 
-    def __init__(self, factor: float = 0.0) -> None:
+    def __init__(self, factor: float = 0.0, factors: dict[str, float] | None = None) -> None:
         check_factor(factor, {})
         self.factor = factor
+        self.factors = factors or {}
         self._saved: dict[str, Tensor] | None = None
         self._edit: Edit | None = None
 
@@ -28,6 +34,11 @@ class Intervene(SettingCallback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Refuse a saved edit whose identification saw held-out texts."""
         run = running(trainer, pl_module)
+        if run.module.study is not None and self.factors:
+            raise InputError(
+                f"intervention.factors: got {self.factors}, but a sweep multiplies all parameters "
+                "of a setting by one of grid.factors; leave it out"
+            )
         if run.command == "validate" and run.module.edit is not None:
             run.data.check_held_out(run.module.edit.data, "edit")
 
@@ -43,19 +54,23 @@ class Intervene(SettingCallback):
         run = running(trainer, pl_module)
         if not run.module.intervening:
             if run.module.study is None:
-                check_factor(self.factor, run.module.candidates.weights)
+                weights = run.module.candidates.weights
+                nothing = Selection({}, dict.fromkeys(weights, ()))
+                self._with_factors(Edit(nothing, self.factor)).check_factors(weights)
             else:
                 self._check_factors(run)
             return
         if run.module.edit is None and run.module.selection is not None:
             data = run.module.importance.data if run.module.importance is not None else {}
-            run.module.edit = Edit(run.module.selection, self.factor, run.module.identity, data)
+            run.module.edit = self._with_factors(
+                Edit(run.module.selection, self.factor, run.module.identity, data)
+            )
         if run.module.edit is None:
             raise RuntimeError("Nothing was selected before the evaluation of an edit.")
         run.module.edit.check_model(run.module.identity["weight_hash"])
         left_alone = run.module.candidates.left_alone
         run.module.edit.check_left_alone({item.name: item.reason for item in left_alone})
-        check_factor(run.module.edit.factor, run.module.candidates.weights)
+        run.module.edit.check_factors(run.module.candidates.weights)
         self._apply(run, run.module.edit)
 
     @override
@@ -89,6 +104,10 @@ class Intervene(SettingCallback):
         """Undo the edit, if there is one: what went wrong may have been before there was data."""
         if self._saved is not None:
             self._undo(running(trainer, pl_module))
+
+    def _with_factors(self, edit: Edit) -> Edit:
+        """Give the weights of an edit the factors of their own."""
+        return edit.with_factors(patterns=self.factors or None, where="intervention.")
 
     def _check_factors(self, run: Run) -> None:
         if run.module.study is None:

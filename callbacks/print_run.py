@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from callbacks.run import Run, running
 from mathneuro.table import plain
-from mathneuro.terminal import say, tell
+from mathneuro.terminal import counted, say, tell
 from mathneuro.trainer import MathNeuroTrainer
 
 if TYPE_CHECKING:
@@ -155,7 +155,12 @@ class PrintRun(Callback):
         )
         if count == 0:
             tell("note", "nothing is selected, so that nothing changes")
-        tell("prune" if edit.factor == 0 else "scale", f"factor {edit.factor:g}")
+        others = len(edit.factors)
+        tell(
+            "prune" if edit.factor == 0 and not others else "scale",
+            f"factor {edit.factor:g}"
+            + (f", others for {counted(others, 'weight')}" if others else ""),
+        )
 
     def _table(self, run: Run) -> None:
         for line in plain(run.module.scores):

@@ -40,7 +40,7 @@ language, prune or scale them, and measure what that did. Start with:
 python main.py operate --config configs/quickstart.yaml"""
 
 
-ALONE = ("report",)
+ALONE = ("combine", "report")
 """The commands that need neither model nor data nor a Trainer, but files alone."""
 
 FAULT = 1
@@ -51,6 +51,9 @@ MISTAKE = 2
 
 TERMINATED = 128 + signal.SIGTERM
 """Exit status of a run that a scheduler or ``kill`` ended."""
+
+NEED_MODEL = ("operate", "predict", "validate", "sweep", "export")
+"""The commands that need a model."""
 
 RUN_PARTS = {"model", "datamodule"}
 """Arguments of commands that do not come from the command line."""
@@ -128,7 +131,7 @@ class CommandLine(LightningCLI):
     @override
     def subcommands() -> dict[str, set[str]]:
         """Return the commands and the arguments that do not come from the command line."""
-        commands = dict.fromkeys(("operate", "predict", "validate", "sweep"), RUN_PARTS)
+        commands = dict.fromkeys(NEED_MODEL, RUN_PARTS)
         return {**commands, **{name: set() for name in ALONE}}
 
     @override
@@ -192,7 +195,7 @@ class CommandLine(LightningCLI):
         if trainer["enable_progress_bar"] is not False and not bars:
             callbacks.append(self._progress_bar())
         folder = self._get(self.config_init, "folder")
-        if not self._get(self.config_init, "dry_run", False):
+        if self.subcommand != "export" and not self._get(self.config_init, "dry_run", False):
             make_folder(folder)
         if self.subcommand == "sweep" and trainer["logger"] is None:
             # A sweep writes TensorBoard's pages itself, so that they are whole after a resume.

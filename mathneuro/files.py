@@ -27,7 +27,11 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            # Some libraries make files that only their owner may read.
+            unfinished.touch()
+            mode = unfinished.stat().st_mode
             write(unfinished)
+            unfinished.chmod(mode)
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)

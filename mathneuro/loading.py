@@ -145,8 +145,14 @@ def load_tokenizer(source: ModelSource) -> "PreTrainedTokenizerBase":
     return tokenizer
 
 
-def load_model(source: ModelSource) -> "PreTrainedModel":
+def load_model(source: ModelSource, offload_folder: Path | None = None) -> "PreTrainedModel":
     """Load a causal language model: frozen, in evaluation mode, on the CPU or where it is placed.
+
+    Args:
+        source: Where it comes from.
+        offload_folder: Leaves all weights on the disk, to be read when they are needed; those that
+            the checkpoint's files hold in another form than the model go into this folder. A GGUF
+            file is dequantised into memory all the same. None: as the source's placement says.
 
     Raises:
         InputError: If there is no such model, or it cannot be built.
@@ -155,7 +161,8 @@ def load_model(source: ModelSource) -> "PreTrainedModel":
     is_gguf = "gguf_file" in keywords
     config = load_config(source)
     loader = _loader(config)
-    if source.placement.names_modules:
+    on_disk = offload_folder is not None and not is_gguf
+    if source.placement.names_modules and not on_disk:
         with torch.device("meta"):
             trusted = keywords["trust_remote_code"]
             source.placement.check_modules(loader.from_config(config, trust_remote_code=trusted))
@@ -164,11 +171,15 @@ def load_model(source: ModelSource) -> "PreTrainedModel":
         keywords["dtype"] = torch.float32
     if source.attention_implementation is not None:
         keywords["attn_implementation"] = source.attention_implementation
-    keywords |= source.placement.arguments()
+    if on_disk:
+        keywords |= {"device_map": {"": "disk"}, "offload_folder": str(offload_folder)}
+    else:
+        keywords |= source.placement.arguments()
     keywords["output_loading_info"] = True
     model: PreTrainedModel
     model, loaded = _load(loader.from_pretrained, name, keywords, "model.source")
-    source.placement.check_placed(model)
+    if not on_disk:
+        source.placement.check_placed(model)
     _check_complete(name, loaded)
     if is_gguf:
         _drop_quantization_marks(model)
@@ -208,14 +219,14 @@ def weight_hash(model: nn.Module) -> str:
     tensors = saved_numbers(model)
 
     def one(name: str) -> bytes:
-        tensor = whole(tensors[name]).detach().cpu().contiguous()
+        tensor = whole(tensors[name]()).detach().cpu().contiguous()
         digest = hashlib.sha256(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.flatten().view(torch.uint8).numpy().data)
         return digest.digest()
 
     # hashlib lets go of the interpreter lock, so that threads hash several tensors at once. But
     # tensors that are spread over processes are copied together in the same order in each.
-    threads = 1 if any(map(is_spread, tensors.values())) else None
+    threads = 1 if any(map(is_spread, model.parameters())) else None
     with ThreadPoolExecutor(threads) as pool:
         return hashlib.sha256(b"".join(pool.map(one, sorted(tensors)))).hexdigest()[:32]
 
@@ -241,6 +252,11 @@ def _load(function: Any, name: str, keywords: dict[str, Any], field: str) -> Any
         OSError, ValueError, ImportError, KeyError, TypeError, RuntimeError, SafetensorError
     ) as error:  # fmt: skip
         reason = str(error).strip().splitlines() or [type(error).__name__]
+        if "trust_remote_code" in str(error) and not keywords["trust_remote_code"]:
+            raise InputError(
+                f"model.trust_remote_code: got false, but {name} brings code of its own; read that "
+                "code, and set it to true if you trust it"
+            ) from error
         needed = "a tokenizer" if field == "model.tokenizer" else "config.json and weights"
         raise InputError(
             f"{field}: {name} cannot be loaded ({reason[0]}); give an id on the hub that you may "

@@ -106,9 +106,10 @@ def run_record(
         }
     selection = module.edit.selection if module.edit is not None else module.selection
     if selection is not None:
-        record["selection"] = selection_record(selection)
+        record["selection"] = {**selection_record(selection), "sha256": selection.sha256()}
     if module.edit is not None:
         record["factor"] = module.edit.factor
+        record["factors"] = module.edit.factors
     if module.scores:
         record["held_out"] = data.held_out_fingerprints()
     # The samples beside the record hold the outcome of every question.

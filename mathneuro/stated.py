@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-MODEL: dict[str, type | tuple[type, ...]] = {"source": str, "weight_hash": str}
+MODEL: dict[str, type | tuple[type, ...]] = {
+    "source": str, "weight_hash": str, "parameters": int,
+}  # fmt: skip
 """What is relied on of the model."""
 
 DATA: dict[str, type | tuple[type, ...]] = {"text_hashes": list, "distinct_texts": int}

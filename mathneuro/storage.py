@@ -6,9 +6,10 @@ spread over processes (FSDP2): outside of a forward pass each process holds some
 What reads spread numbers, all processes have to call, in the same order.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,14 +62,18 @@ def is_spread(tensor: Tensor) -> bool:
     return isinstance(tensor, DTensor)
 
 
-def saved_numbers(model: nn.Module) -> dict[str, Tensor]:
-    """Return the real numbers of all parameters and buffers that are saved, by name.
+def saved_numbers(model: nn.Module) -> dict[str, Callable[[], Tensor]]:
+    """Return functions that give the real numbers of all parameters and buffers that are saved.
 
-    What is spread over processes is not copied together (see `whole`).
+    Numbers that are on the disk are read when they are asked for, and again each time.
+
+    Returns:
+        By name; see `whole` for what is spread over processes.
     """
     state: Mapping[str, Tensor] = model.state_dict()
     return {
-        name: _named(model, name) if tensor.is_meta else tensor for name, tensor in state.items()
+        name: partial(_named, model, name) if tensor.is_meta else partial(_itself, tensor)
+        for name, tensor in state.items()
     }
 
 
@@ -99,7 +104,7 @@ def versions(model: nn.Module) -> dict[str, int]:
 def run_device(module: nn.Module) -> torch.device:
     """Return the device that a module with parameters of its own, or in its parts, runs on."""
     for each in module.modules():
-        for hook in _hooks(each):
+        for hook in placing_hooks(each):
             if hook.offload and hook.execution_device is not None:
                 return torch.device(hook.execution_device)
         parameter = next(each.parameters(recurse=False), None)
@@ -292,18 +297,27 @@ def _whole_row(tensor: DTensor, row: int) -> Tensor:
 
 def _find(module: nn.Module, attribute: str) -> Tensor:
     """Return a parameter or buffer where its numbers are kept, or what stands for them."""
-    for hook in _hooks(module):
-        offloaded = hook.offload and (hook.offload_buffers or attribute in module._parameters)
-        if offloaded and attribute in hook.weights_map:
-            return _lasting(hook.weights_map, module, attribute)
+    kept = _kept(module, attribute)
+    if kept is not None:
+        return _lasting(kept, module, attribute)
     own: Tensor = getattr(module, attribute)
     return own
+
+
+def _kept(module: nn.Module, attribute: str) -> Mapping[str, Tensor] | None:
+    """Return where an offloaded parameter or buffer is kept; None if it is not offloaded."""
+    for hook in placing_hooks(module):
+        offloaded = hook.offload and (hook.offload_buffers or attribute in module._parameters)
+        if offloaded and attribute in hook.weights_map:
+            found: Mapping[str, Tensor] = hook.weights_map
+            return found
+    return None
 
 
 def _copies(module: nn.Module, attribute: str) -> list[Tensor]:
     """Return the numbers where they are kept, and copies for what is tied to them on devices."""
     tensor = _find(module, attribute)
-    tied = [hook.tied_params_map or {} for hook in _hooks(module) if hook.offload]
+    tied = [hook.tied_params_map or {} for hook in placing_hooks(module) if hook.offload]
     return [tensor, *(copy for each in tied for copy in each.get(tensor.data_ptr(), {}).values())]
 
 
@@ -329,11 +343,18 @@ def _lasting(kept: Mapping[str, Tensor], module: nn.Module, attribute: str) -> T
 
 
 def _named(model: nn.Module, name: str) -> Tensor:
+    """Return the numbers of a parameter by its name, from the disk if they are there."""
     path, _, attribute = name.rpartition(".")
-    return numbers(model.get_submodule(path), attribute)
+    module = model.get_submodule(path)
+    kept = _kept(module, attribute)
+    return numbers(module, attribute) if kept is None else kept[attribute]
 
 
-def _hooks(module: nn.Module) -> Iterator[Any]:
+def _itself(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def placing_hooks(module: nn.Module) -> Iterator[Any]:
     """Go through Accelerate's hooks on a module that place its parameters."""
     hook = getattr(module, "_hf_hook", None)
     if hook is None:

@@ -27,11 +27,14 @@ class Row:
     count: str
 
 
-def table(scores: Mapping[str, Scores]) -> list[Row]:
+def table(
+    scores: Mapping[str, Scores], changed: Mapping[str, Comparison] | None = None
+) -> list[Row]:
     """Lay out all scores.
 
     Args:
         scores: By state of the model: ``before``, ``after`` or both.
+        changed: How each score changed, by label. None: as the outcomes tell, if both are given.
 
     Returns:
         One row a task and metric, then one a perplexity.
@@ -45,7 +48,8 @@ def table(scores: Mapping[str, Scores]) -> list[Row]:
     """
     columns = {state: each.rows() for state, each in scores.items()}
     labels = list(dict.fromkeys(label for rows in columns.values() for label in rows))
-    changed = changes(scores["before"], scores["after"]) if len(columns) == 2 else {}
+    if changed is None:
+        changed = changes(scores["before"], scores["after"]) if len(columns) == 2 else {}
     result = []
     for label in labels:
         before = columns.get("before", {}).get(label)
@@ -63,18 +67,20 @@ def table(scores: Mapping[str, Scores]) -> list[Row]:
     return result
 
 
-def cells(scores: Mapping[str, Scores]) -> list[tuple[str, ...]]:
+def cells(
+    scores: Mapping[str, Scores], changed: Mapping[str, Comparison] | None = None
+) -> list[tuple[str, ...]]:
     """Return the table's cells, the header first; one column of scores if there is one state."""
-    rows = table(scores)
+    rows = table(scores, changed)
     if len(scores) == 1:
         return [("", "score", ""), *((r.label, r.before or r.after, r.count) for r in rows)]
     header = ("", "before", "after", "change", "")
     return [header, *((r.label, r.before, r.after, r.change, r.count) for r in rows)]
 
 
-def markdown(scores: Mapping[str, Scores]) -> str:
-    """Write the table as Markdown, for TensorBoard."""
-    lines = [f"| {' | '.join(row)} |" for row in cells(scores)]
+def markdown(scores: Mapping[str, Scores], changed: Mapping[str, Comparison] | None = None) -> str:
+    """Write the table as Markdown, for TensorBoard and model cards."""
+    lines = [f"| {' | '.join(row)} |" for row in cells(scores, changed)]
     return "\n".join([lines[0], "|---" * (lines[0].count("|") - 1) + "|", *lines[1:]])
 
 

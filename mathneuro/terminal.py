@@ -3,6 +3,8 @@
 import logging
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -48,6 +50,22 @@ def quieten() -> None:
     unneeded = ("does not have many workers", "treespec, LeafSpec", "across ranks is zero")
     for message in (f".*{words}.*" for words in unneeded):
         warnings.filterwarnings("ignore", message=message)
+
+
+@contextmanager
+def saving_quietly() -> Iterator[None]:
+    """Keep off the terminal what libraries tell of weights that are on the disk on purpose."""
+    loggers = [logging.getLogger(name) for name in ("accelerate", "transformers")]
+    levels = [logger.level for logger in loggers]
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*model with offloaded modules.*")
+            for logger in loggers:
+                logger.setLevel(logging.ERROR)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def tell(label: str, text: str) -> None:

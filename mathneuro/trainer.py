@@ -119,6 +119,8 @@ class MathNeuroTrainer(Trainer):
         model: "CausalLanguageModel",
         datamodule: "TextDataModule",
         edit: Path | None = None,
+        factor: float | None = None,
+        factors: dict[str, float] | None = None,
     ) -> list[Any]:
         """Evaluate only: tasks and perplexity, optionally with a saved edit applied.
 
@@ -126,12 +128,88 @@ class MathNeuroTrainer(Trainer):
             model: The model.
             datamodule: The texts.
             edit: An edit file that ``operate`` wrote; the model is evaluated with it.
+            factor: What the edit multiplies by, instead of its own factor.
+            factors: Other factors for some weights, by patterns of their names.
         """
         self._begin("validate")
         if edit is not None:
-            model.edit, model.intervening = Edit.load(edit), True
+            model.edit = Edit.load(edit).with_factors(factor, factors)
+            model.intervening = True
+        elif factor is not None or factors is not None:
+            raise InputError(
+                "factor: it is given without an edit, but it is the edit's; give --edit FILE too"
+            )
         self._launch(model)
         return list(super().validate(model, datamodule=datamodule, verbose=False))
+
+    def export(
+        self,
+        model: "CausalLanguageModel",
+        datamodule: "TextDataModule",
+        edit: Path,
+        output: Path,
+        factor: float | None = None,
+        factors: dict[str, float] | None = None,
+        results: Path | None = None,
+        max_shard_size: str = "5GB",
+        generation_config: dict[str, Any] | None = None,
+        overwrite: bool = False,
+        verify: bool = True,
+    ) -> None:
+        """Write an edited model as an ordinary Hugging Face folder.
+
+        Args:
+            model: The model.
+            datamodule: Not used: the same config serves all commands.
+            edit: An edit file that ``operate`` or ``combine`` wrote.
+            output: Where the model goes; the folder's name is the model's on its card.
+            factor: What the edit multiplies by, instead of its own factor.
+            factors: Other factors for some weights, by patterns of their names.
+            results: The results.json whose scores the model card states. null: the one beside the
+                edit.
+            max_shard_size: The largest file of weights; about that much is in memory at once.
+            generation_config: Values to set in the generation config, such as {do_sample: true}.
+            overwrite: Whether a folder that is there is replaced.
+            verify: Whether the written weights are read again and compared with the edited ones.
+        """
+        from mathneuro.export import Export, export_model
+        from mathneuro.export.measured import find_measured
+
+        if not self.is_global_zero:
+            return
+        chosen = Edit.load(edit).with_factors(factor, factors)
+        how = Export(output, max_shard_size, generation_config or {}, overwrite, verify)
+        measured = find_measured(chosen, edit, results)
+        if isinstance(measured, str):
+            tell("note", f"the model card states no scores: {measured}")
+        files = export_model(model.source, chosen, how, measured)
+        size = sum(path.stat().st_size for path in files) / 1e6
+        tell("export", f"{output}, {counted(len(files), 'file')}, {size:,.1f} MB"
+             + (", read again and found equal" if verify else ""))  # fmt: skip
+
+    @staticmethod
+    def combine(
+        edits: list[Path], output: Path, how: str = "union", factor: float | None = None
+    ) -> None:
+        """Make one edit of several of the same model.
+
+        Args:
+            edits: Two or more edit files.
+            output: The edit file to write.
+            how: union (what any of them selects), intersection (what all select) or difference
+                (what the first selects and no other).
+            factor: What the edit multiplies by. null: what all of them do.
+        """
+        from mathneuro.combine import combine
+
+        loaded = [Edit.load(path) for path in edits]
+        if output.exists():
+            raise InputError(f"output: {output} is there already; give another file")
+        edit = combine(loaded, how, factor, [str(path) for path in edits])
+        edit.save(output)
+        counts = ", ".join(f"{each.selection.count:,}" for each in loaded)
+        tell("combine", f"{how} of {counts}: {edit.selection.count:,} parameters, factor "
+             f"{edit.factor:g}: {output}")  # fmt: skip
 
     @staticmethod
     def report(

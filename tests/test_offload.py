@@ -91,8 +91,11 @@ def test_an_edit_reaches_the_copy_on_a_device() -> None:
 
 def test_weights_on_the_disk_are_refused(tmp_path: Path) -> None:
     """An edit of a copy that was read for the moment would show nowhere."""
-    model = disk_offload(FAMILIES["Llama, own head"].build(), tmp_path, DEVICE)
-    for refused in (find_linear_weights, weight_hash, Edit(Selection({}, {}), 0.0).apply):
+    plain = FAMILIES["Llama, own head"].build()
+    expected = weight_hash(plain)
+    model = disk_offload(plain, tmp_path, DEVICE)
+    assert weight_hash(model) == expected
+    for refused in (find_linear_weights, Edit(Selection({}, {}), 0.0).apply):
         with pytest.raises(InputError, match="offloaded to the disk, but an edit"):
             refused(model)
 

@@ -1,0 +1,201 @@
+"""Writing an edited model: weights shard by shard, and all that a folder needs to be served."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mathneuro.disk import edited_on_reading
+from mathneuro.edit import Edit
+from mathneuro.errors import InputError
+from mathneuro.export.card import model_card
+from mathneuro.export.generation import load_generation_config
+from mathneuro.export.measured import Measured
+from mathneuro.export.source_files import copy_model_files, copy_tokenizer
+from mathneuro.files import unique, write_json, write_text
+from mathneuro.layers import find_linear_weights
+from mathneuro.loading import ModelSource, load_config, load_model, load_tokenizer, weight_hash
+from mathneuro.terminal import saving_quietly
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+SIZE = re.compile(r"\d+(\.\d+)?(KB|MB|GB|KIB|MIB|GIB)", re.IGNORECASE)
+"""How sizes of shards are written."""
+
+RECORD = "mathneuro.json"
+"""What tells programs how the model was made."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """How an edited model is written.
+
+    Attributes:
+        folder: Where it goes; the name of the folder is the model's name on its card.
+        max_shard_size: The largest file of weights, such as ``5GB``; what is in memory at once is
+            about that much.
+        generation_config: Values to set in the generation config, by name.
+        overwrite: Whether a folder that is there is replaced.
+        verify: Whether the written weights are read again and compared with the edited ones.
+    """
+
+    folder: Path
+    max_shard_size: str = "5GB"
+    generation_config: Mapping[str, Any] = field(default_factory=dict)
+    overwrite: bool = False
+    verify: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be written."""
+        if not SIZE.fullmatch(self.max_shard_size):
+            raise InputError(
+                f"max_shard_size: got {self.max_shard_size!r}, but it must be a size such as 5GB "
+                "or 500MB"
+            )
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"output: {self.folder} is a file, but a folder is needed; name one")
+        if self.folder.exists() and any(self.folder.iterdir()) and not self.overwrite:
+            raise InputError(
+                f"output: {self.folder} is not empty; give another folder, or --overwrite true to "
+                "replace all of it"
+            )
+
+
+def export_model(
+    source: ModelSource, edit: Edit, export: Export, measured: Measured | str
+) -> list[Path]:
+    """Write an edited model as a Hugging Face folder, whole or not at all.
+
+    Weights of a checkpoint are read from its files, edited and written shard by shard; those of a
+    GGUF file are in memory.
+
+    Args:
+        source: The model.
+        edit: The edit, which must be made for the model.
+        export: How it is written.
+        measured: Scores for the model card, or why there are none.
+
+    Returns:
+        The files of the folder.
+
+    Raises:
+        InputError: If the model cannot be loaded or is another one, transformers refuses its
+            generation config, an edited parameter is not finite, or the folder cannot be written.
+    """
+    generation = load_generation_config(source, export.generation_config)
+    load_config(source)
+    tokenizer = load_tokenizer(source)
+    with saving_quietly(), _unfinished(export) as (folder, spare):
+        model = load_model(source, spare / "source")
+        edit.check_model(weight_hash(model))
+        if generation is not None:
+            model.generation_config = generation
+        with _edited(model, edit):
+            model.save_pretrained(folder, max_shard_size=export.max_shard_size)
+            expected = weight_hash(model) if export.verify else None
+        dtype = str(model.dtype).removeprefix("torch.")
+        if not copy_tokenizer(source, folder):
+            tokenizer.save_pretrained(folder)
+        base = copy_model_files(source, folder)
+        if generation is not None and export.generation_config:
+            generation.save_pretrained(folder)
+        _state_type(folder / "config.json", dtype)
+        write_text(folder / "README.md", model_card(edit, export.folder.name, measured, base))
+        write_json(folder / RECORD, _record(edit))
+        if expected is not None:
+            _verify(folder, source, spare, expected)
+    return sorted(path for path in export.folder.rglob("*") if path.is_file())
+
+
+@contextmanager
+def _edited(model: "PreTrainedModel", edit: Edit) -> Iterator[None]:
+    """Let an edit be on the model in this block, wherever its weights are."""
+    if "disk" in getattr(model, "hf_device_map", {}).values():
+        with edited_on_reading(model, edit):
+            yield
+    else:
+        edit.check_factors(find_linear_weights(model).weights)
+        with edit.applied(model, check_hash=False):
+            yield
+
+
+@contextmanager
+def _unfinished(export: Export) -> Iterator[tuple[Path, Path]]:
+    """Give a folder to write to, which takes its place at the end of this block, and a spare one.
+
+    Raises:
+        InputError: If it cannot be written.
+    """
+    target = export.folder
+    mine = target.absolute().with_name(f".{target.name}.{unique()}.unfinished")
+    folder, spare = mine / "model", mine / "spare"
+    try:
+        with ExitStack() as stack:
+            stack.callback(shutil.rmtree, mine, ignore_errors=True)
+            for each in (folder, spare):
+                each.mkdir(parents=True)
+            yield folder, spare
+            _let_others_read(folder)
+            if target.exists():
+                target.rename(mine / "before")
+            folder.rename(target)
+    except OSError as error:
+        raise InputError(
+            f"output: {target} cannot be written ({error.strerror or error}); give a folder that "
+            "you may write to and that has room for the whole model"
+        ) from error
+
+
+def _let_others_read(folder: Path) -> None:
+    """Give all files the permissions of a new one: some libraries make them the owner's alone."""
+    mode = (folder / "README.md").stat().st_mode
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(mode)
+
+
+def _state_type(config: Path, dtype: str) -> None:
+    """Let a config state the type that the weights have, in its own words and everywhere."""
+    content = json.loads(config.read_text(encoding="utf-8"))
+    parts = [content, *(part for part in content.values() if isinstance(part, dict))]
+    for part in parts:
+        for key in ("dtype", "torch_dtype"):
+            if isinstance(part.get(key), str):
+                part[key] = dtype
+    if not {"dtype", "torch_dtype"} & content.keys():
+        content["dtype"] = dtype
+    write_json(config, content)
+
+
+def _record(edit: Edit) -> dict[str, Any]:
+    """Return how the model was made; the texts' own hashes would be most of it."""
+    return {
+        "format": "mathneuro-export-1",
+        "model": edit.model,
+        "factor": edit.factor,
+        "factors": edit.factors,
+        "origin": edit.selection.origin,
+        "parameters": edit.selection.count,
+        "selection_sha256": edit.selection.sha256(),
+        "data": {
+            name: {key: value for key, value in each.items() if key not in ("text_hashes", "rows")}
+            for name, each in edit.data.items()
+        },
+    }
+
+
+def _verify(folder: Path, source: ModelSource, spare: Path, expected: str) -> None:
+    """Read what was written as others will, and compare it with the edited weights."""
+    written = ModelSource(str(folder), trust_remote_code=source.trust_remote_code)
+    found = weight_hash(load_model(written, spare / "written"))
+    if found != expected:
+        raise InputError(
+            f"output: the written weights have the hash {found}, but the edited model has "
+            f"{expected}: transformers saves this kind of model otherwise than it loads it; "
+            "nothing was written"
+        )
