@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import torch
@@ -123,8 +124,8 @@ def peak_of(
 
     The cache of files, which the system takes back when it needs memory, does not count.
     """
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_watched, (work, source, folder, shard))
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_watched, work, source, folder, shard).result()
 
 
 def _watched(

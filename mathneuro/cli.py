@@ -23,6 +23,7 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import distributed
 from typing_extensions import override
 
+from mathneuro.commands import ALONE, NEED_MODEL
 from mathneuro.data.module import TextDataModule
 from mathneuro.errors import InputError
 from mathneuro.failure import tell_once, what_went_wrong
@@ -40,9 +41,6 @@ language, prune or scale them, and measure what that did. Start with:
 python main.py operate --config configs/quickstart.yaml"""
 
 
-ALONE = ("combine", "report")
-"""The commands that need neither model nor data nor a Trainer, but files alone."""
-
 FAULT = 1
 """Exit status of a run that a fault of the program ended."""
 
@@ -51,9 +49,6 @@ MISTAKE = 2
 
 TERMINATED = 128 + signal.SIGTERM
 """Exit status of a run that a scheduler or ``kill`` ended."""
-
-NEED_MODEL = ("operate", "predict", "validate", "sweep", "export")
-"""The commands that need a model."""
 
 RUN_PARTS = {"model", "datamodule"}
 """Arguments of commands that do not come from the command line."""

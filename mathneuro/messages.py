@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 
+from mathneuro.commands import ALONE, NEED_MODEL
 from mathneuro.data.spec import TextSet
 
 TYPES = {
@@ -109,7 +110,7 @@ def _no_section(found: re.Match[str], _options: tuple[str, ...]) -> str:
 
 
 def _missing(found: re.Match[str], _options: tuple[str, ...]) -> str:
-    command = r"^(operate|predict|report|sweep|validate)\."
+    command = rf"^({'|'.join((*NEED_MODEL, *ALONE))})\."
     names = [re.sub(command, "", name) for name in found["names"].split(", ")]
     if "." not in names[0]:
         given = ", ".join(map(_place, names))

@@ -142,6 +142,27 @@ def test_validate_evaluates_a_saved_edit(
         assert found["held_out"]["math"]["rows"]
 
 
+def test_a_saved_edit_with_other_factors(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Validated, it gives what operate gives with these factors."""
+    run(monkeypatch, "operate", [*arguments, "--intervention.factor=-3"])
+    factors = "{'*.layers.0.*': 0.25, '*.mlp.*': -2}"
+    edit = tmp_path / "run" / "edit.safetensors"
+    anew = ["--intervention.factor=0.5", f"--intervention.factors={factors}"]
+    run(monkeypatch, "operate", [*arguments, *anew, f"--folder={tmp_path / 'anew'}"])
+    assert "factor 0.5, others for 10 weights" in capsys.readouterr().out
+    again = [f"--edit={edit}", "--factor=0.5", f"--factors={factors}"]
+    run(monkeypatch, "validate", [*arguments, *again, f"--folder={tmp_path / 'again'}"])
+    expected, found = results(tmp_path / "anew"), results(tmp_path / "again")
+    assert found["scores"]["after"] == expected["scores"]["after"]
+    assert found["factors"] == expected["factors"]
+    assert found["scores"]["after"] != results(tmp_path / "run")["scores"]["after"]
+
+
 def test_the_command_selects_what_the_functions_select(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_folder: Path
 ) -> None:

@@ -51,6 +51,11 @@ MISTAKES = [
     ("operate", ["--folder=pyproject.toml"], "folder: 'pyproject.toml' cannot be made"),
     ("predict", ["--importance.file=no.safetensors"], "importance.file"),
     ("validate", ["--edit=no.safetensors"], "no.safetensors does not exist"),
+    ("validate", ["--factor=2"], "factor: it is given without an edit"),
+    ("operate", ["--intervention.factors={'*.q_prj.*': 1}"], "intervention.factors: got '*.q_prj"),
+    ("sweep", ["--intervention.factors={'*': 1}"], "intervention.factors: got {'*': 1.0}"),
+    ("export", ["--edit=no.safetensors", "--output=o"], "no.safetensors does not exist"),
+    ("export", ["--output=o"], "edit: not given, but needed; give it in the config, or as --edit"),
     ("operat", [], "command: got 'operat', but it must be one of"),
 ]
 

@@ -1,6 +1,7 @@
 """Every command and every piece of code in the README runs."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,11 +24,13 @@ def blocks(kind: str) -> list[str]:
 
 def commands() -> list[list[str]]:
     """Return all commands, word by word, without comments."""
-    lines = [line.partition("#")[0] for block in blocks("console") for line in block.splitlines()]
-    return [line.split() for line in lines if line.strip()]
+    lines = [line for block in blocks("console") for line in block.splitlines()]
+    return list(filter(None, (shlex.split(line, comments=True) for line in lines)))
 
 
-def test_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_run_in_their_order_and_then_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On few questions and settings; what needs a GPU is parsed in the test of configs."""
     for name in ("assets", "configs"):
         (tmp_path / name).symlink_to(ROOT / name)
@@ -37,7 +40,7 @@ def test_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(local) >= 9
     few = ["--lm_eval.limit=10", "--data.held_out=5"]
     fewer = [*few, "--grid.repeats=1", "--grid.proportions=[0.05]"]
-    extra = {"sweep": fewer, "report": []}
+    extra = {"sweep": fewer, "report": [], "combine": []}
     for name, *arguments in local:
         words = [name, *arguments, *extra.get(name, few)]
         if "--trainer.devices" in words:
@@ -51,6 +54,9 @@ def test_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyP
             folder = arguments[arguments.index("--folder") + 1]
             assert (tmp_path / folder / "results.json").exists()
     assert (tmp_path / "runs" / "sweep" / "report" / "summary.md").exists()
+    assert (tmp_path / "exported" / "tiny-pruned" / "README.md").exists()
+    for code in blocks("python"):
+        exec(compile(code, "README.md", "exec"), {})
 
 
 def test_make_targets_exist() -> None:
@@ -58,13 +64,6 @@ def test_make_targets_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     named = {words[1] for words in commands() if words[0] == "make"}
     assert {"quickstart", "test", "test-slow", "bench"} <= named <= targets
-
-
-def test_python_code_runs() -> None:
-    """As it stands."""
-    assert blocks("python")
-    for code in blocks("python"):
-        exec(compile(code, "README.md", "exec"), {})
 
 
 def test_the_config_that_is_shown_holds_real_fields() -> None:
