@@ -40,3 +40,12 @@ def test_operate_on_a_real_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     change = {name: after[name]["value"] / before[name]["value"] for name in before}
     assert change["math"] > 1.3
     assert change["math"] > change["mmlu"]
+    folder = tmp_path / "exported"
+    edit = f"--edit={tmp_path / 'run' / 'edit.safetensors'}"
+    run(monkeypatch, "export", [*arguments, edit, f"--output={folder}", "--max_shard_size=100MB"])
+    assert len(list(folder.glob("*.safetensors"))) > 3
+    loaded = [f"--model.source={folder}", *arguments[1:-2], f"--folder={tmp_path / 'again'}"]
+    run(monkeypatch, "validate", [*loaded, "--trainer.accelerator=cpu"])
+    again = json.loads((tmp_path / "again" / "results.json").read_text())["scores"]["before"]
+    for name, score in after.items():
+        assert again["perplexity"][name]["value"] == pytest.approx(score["value"], rel=1e-5)
