@@ -12,6 +12,7 @@ from callbacks.setting import SettingCallback
 from mathneuro.data.tokens import check_chat_template
 from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
 from mathneuro.files import write_json_lines
+from mathneuro.programs.spec import ProgramSet
 from mathneuro.scores import Scores
 from mathneuro.study import Study
 from mathneuro.task_fingerprints import tasks_fingerprint
@@ -33,6 +34,9 @@ class LMEval(SettingCallback):
         chat_template: Whether the tokenizer's chat template is applied to prompts.
         fewshot_as_multiturn: Whether few-shot examples become turns of the conversation.
         system_instruction: System message of the chat template.
+        programs: Program-of-thought tasks by name, such as {sgsm: {path: sgsm.csv}}: questions that
+            the model answers with programs, which are run.
+        confirm_run_unsafe_code: Whether programs that the model writes are run, in a sandbox.
     """
 
     def __init__(
@@ -46,6 +50,8 @@ class LMEval(SettingCallback):
         chat_template: bool = False,
         fewshot_as_multiturn: bool = False,
         system_instruction: str | None = None,
+        programs: dict[str, ProgramSet] | None = None,
+        confirm_run_unsafe_code: bool = False,
     ) -> None:
         self.settings = EvaluationSettings(
             tasks=tuple(tasks or ()),
@@ -57,6 +63,8 @@ class LMEval(SettingCallback):
             chat_template=chat_template,
             fewshot_as_multiturn=fewshot_as_multiturn,
             system_instruction=system_instruction,
+            programs=programs or {},
+            confirm_run_unsafe_code=confirm_run_unsafe_code,
         )
         self._tasks: dict[str, Any] | None = None
         self._live: LiveModel | None = None
@@ -65,13 +73,15 @@ class LMEval(SettingCallback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Build the tasks and their data once, before the model loads."""
         run = running(trainer, pl_module)
-        if self._tasks is None and self.settings.tasks and run.command != "predict":
+        asked = self.settings.tasks or self.settings.programs
+        if self._tasks is None and asked and run.command != "predict":
             if self.settings.chat_template:
                 check_chat_template(run.module.tokenizer, "lm_eval")
             self._tasks = run.module.ranks.in_turn(lambda: load_tasks(self.settings))
         if run.module.study is not None and "lm_eval" not in run.module.study.matters:
             settings = asdict(self.settings)
-            settings["task_folders"] = None
+            # The questions and how they are asked are told below, wherever they lie.
+            settings["task_folders"] = settings["programs"] = None
             tasks = self._tasks or {"tasks": {}, "groups": {}}
             questions = tasks_fingerprint(tasks, self.settings)
             sets = run.data.names if run.data.number_held_out else []

@@ -3,9 +3,9 @@
 import difflib
 import io
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,8 @@ from lightning.pytorch.utilities.seed import isolate_rng
 from mathneuro.errors import InputError
 from mathneuro.hub import offline_if_unreachable
 from mathneuro.outcomes import question_outcomes
+from mathneuro.programs.spec import ProgramSet
+from mathneuro.sandbox import check_sandbox
 from mathneuro.scores import Score, finite
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class EvaluationSettings:
         chat_template: Whether the tokenizer's chat template is applied to prompts.
         fewshot_as_multiturn: Whether few-shot examples become turns of the conversation.
         system_instruction: System message of the chat template.
+        programs: Program-of-thought tasks by name: where the questions come from.
+        confirm_run_unsafe_code: Whether programs that the model writes are run, in the sandbox.
     """
 
     tasks: tuple[str, ...]
@@ -47,6 +51,8 @@ class EvaluationSettings:
     chat_template: bool = False
     fewshot_as_multiturn: bool = False
     system_instruction: str | None = None
+    programs: Mapping[str, ProgramSet] = field(default_factory=dict)
+    confirm_run_unsafe_code: bool = False
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense."""
@@ -88,6 +94,9 @@ def load_tasks(settings: EvaluationSettings) -> dict[str, Any]:
                 f"lm_eval.task_folders: the folder {folder} does not exist (looked from "
                 f"{Path.cwd()}); give a folder with lm-eval task YAML files"
             )
+    programs = _load_programs(settings)
+    if not settings.tasks:
+        return {"tasks": programs, "groups": {}}
     folders = [str(folder) for folder in settings.task_folders]
     manager = TaskManager(include_path=folders, include_defaults=False)
     if not set(settings.tasks) <= set(manager.all_tasks):
@@ -114,12 +123,42 @@ def load_tasks(settings: EvaluationSettings) -> dict[str, Any]:
             ) from error
     for task in loaded["tasks"].values():
         _set_fewshot(task, settings)
+    _check_tasks(loaded["tasks"], programs)
+    return {**loaded, "tasks": {**loaded["tasks"], **programs}}
+
+
+def _check_tasks(tasks: dict[str, Any], programs: dict[str, Any]) -> None:
+    """Refuse tasks that would run code unprotected, and two of one name."""
+    for task in tasks.values():
         if getattr(task, "UNSAFE_CODE", False):
             raise InputError(
-                f"lm_eval.tasks: {task.config.task} runs code that the model writes, which "
-                "MathNeuro does not do; leave it out"
+                f"lm_eval.tasks: {task.config.task} runs code that the model writes, unprotected, "
+                "which MathNeuro does not do; leave it out (lm_eval.programs runs programs in a "
+                "sandbox)"
             )
-    return dict(loaded)
+    twice = next((name for name in programs if name in tasks), None)
+    if twice is not None:
+        raise InputError(
+            f"lm_eval.programs: got {twice!r}, which is one of lm_eval.tasks too; give it another "
+            "name"
+        )
+
+
+def _load_programs(settings: EvaluationSettings) -> dict[str, Any]:
+    """Build the tasks whose answers are programs, if the user wants these to be run."""
+    if not settings.programs:
+        return {}
+    if not settings.confirm_run_unsafe_code:
+        raise InputError(
+            "lm_eval.confirm_run_unsafe_code: got false, but lm_eval.programs runs programs that "
+            "the model writes (in a sandbox; the README says what that protects); set it to true "
+            "if you want that"
+        )
+    from mathneuro.programs.task import program_task
+
+    check_sandbox()
+    with isolate_rng(), quiet(), offline_if_unreachable():
+        return {name: program_task(name, spec) for name, spec in settings.programs.items()}
 
 
 def _set_fewshot(task: Any, settings: EvaluationSettings) -> None:  # noqa: ANN401
@@ -189,8 +228,10 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
             apply_chat_template=settings.chat_template,
             fewshot_as_multiturn=settings.fewshot_as_multiturn,
             system_instruction=settings.system_instruction,
+            # Tasks that run programs outside of our sandbox are refused when they are loaded.
+            confirm_run_unsafe_code=settings.confirm_run_unsafe_code,
         )
-        notes = [*live.notes(), *_fewshot_notes(tasks, settings)]
+        notes = [*live.notes(), *_fewshot_notes(tasks, settings), *_program_notes(tasks)]
     groups = results.get("group_subtasks", {})
     inner = {name for names in groups.values() for name in names}
     measured = {
@@ -227,6 +268,19 @@ def _fewshot_notes(tasks: dict[str, Any], settings: EvaluationSettings) -> list[
         f"{settings.num_fewshot} was not used"
         for name, own in shots.items()
         if settings.num_fewshot not in (None, own)
+    ]
+
+
+def _program_notes(tasks: dict[str, Any]) -> list[str]:
+    """Tell of questions that are not asked since their answer is no number."""
+    counts = {
+        name: (task.get_config("metadata") or {}).get("rows_left_out", 0)
+        for name, task in tasks["tasks"].items()
+    }
+    return [
+        f"{name} leaves out {count:,} rows that state no number as the answer"
+        for name, count in counts.items()
+        if count
     ]
 
 
