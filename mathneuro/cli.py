@@ -23,7 +23,7 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import distributed
 from typing_extensions import override
 
-from mathneuro.commands import ALONE, NEED_MODEL
+from mathneuro.commands import ALONE, NEED_MODEL, NO_FOLDER
 from mathneuro.data.module import TextDataModule
 from mathneuro.errors import InputError
 from mathneuro.failure import tell_once, what_went_wrong
@@ -190,7 +190,7 @@ class CommandLine(LightningCLI):
         if trainer["enable_progress_bar"] is not False and not bars:
             callbacks.append(self._progress_bar())
         folder = self._get(self.config_init, "folder")
-        if self.subcommand != "export" and not self._get(self.config_init, "dry_run", False):
+        if self.subcommand not in NO_FOLDER and not self._get(self.config_init, "dry_run", False):
             make_folder(folder)
         if self.subcommand == "sweep" and trainer["logger"] is None:
             # A sweep writes TensorBoard's pages itself, so that they are whole after a resume.

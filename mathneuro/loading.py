@@ -163,9 +163,7 @@ def load_model(source: ModelSource, offload_folder: Path | None = None) -> "PreT
     loader = _loader(config)
     on_disk = offload_folder is not None and not is_gguf
     if source.placement.names_modules and not on_disk:
-        with torch.device("meta"):
-            trusted = keywords["trust_remote_code"]
-            source.placement.check_modules(loader.from_config(config, trust_remote_code=trusted))
+        source.placement.check_modules(empty_model(config, source.trust_remote_code))
     keywords["dtype"] = source.dtype if source.dtype == "auto" else getattr(torch, source.dtype)
     if is_gguf and source.dtype == "auto":
         keywords["dtype"] = torch.float32
@@ -185,6 +183,15 @@ def load_model(source: ModelSource, offload_folder: Path | None = None) -> "PreT
         _drop_quantization_marks(model)
     model.requires_grad_(False)
     model.train(False)
+    return model
+
+
+def empty_model(config: "PreTrainedConfig", trust_remote_code: bool = False) -> "PreTrainedModel":
+    """Build a model that has the shapes of a config, and no numbers."""
+    with torch.device("meta"):
+        model: PreTrainedModel = _loader(config).from_config(
+            config, trust_remote_code=trust_remote_code
+        )
     return model
 
 

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from mathneuro.edit import Edit
 from mathneuro.errors import InputError
+from mathneuro.evaluation import EvaluationSettings
 from mathneuro.grid import Grid
 from mathneuro.plan import plan_lines
 from mathneuro.shard import Shard
@@ -186,6 +187,44 @@ class MathNeuroTrainer(Trainer):
         size = sum(path.stat().st_size for path in files) / 1e6
         tell("export", f"{output}, {counted(len(files), 'file')}, {size:,.1f} MB"
              + (", read again and found equal" if verify else ""))  # fmt: skip
+
+    def show(
+        self, model: "CausalLanguageModel", datamodule: "TextDataModule", number: int = 1
+    ) -> None:
+        """Print one text of each set and one prompt of each task, exactly as the model reads them.
+
+        Args:
+            model: The model; its weights are not loaded.
+            datamodule: The texts.
+            number: Which text and which question, from 1.
+        """
+        from mathneuro.show import shown_prompts, shown_texts
+
+        if not self.is_global_zero:
+            return
+        callbacks = self.callbacks  # type: ignore[attr-defined]
+        found = (getattr(each, "settings", None) for each in callbacks)
+        settings = next(each for each in found if isinstance(each, EvaluationSettings))
+        trusted = model.source.trust_remote_code
+        for each in shown_texts(datamodule, model.tokenizer, number):
+            say("\n".join(each.lines()))
+        for each in shown_prompts(model.config, model.tokenizer, settings, number, trusted):
+            say("\n".join(each.lines()))
+
+    @staticmethod
+    def prepare(data: str, output: Path, source: str | None = None) -> None:
+        """Make a local copy of a published data set, as CSV files that a config can name.
+
+        Args:
+            data: gsm8k, math, sgsm, mgsm, race, mmlu or codealpaca.
+            output: The folder that the files go into.
+            source: Another copy of the same data: a folder, a file, or an id on the hub. null: the
+                hub's.
+        """
+        from mathneuro.data.published import prepare
+
+        for path, count in prepare(data, output, source).items():
+            tell("prepare", f"{path}, {counted(count, 'row')}")
 
     @staticmethod
     def combine(

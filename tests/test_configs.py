@@ -15,6 +15,7 @@ BASE = FOLDER / "llama3.2-1b-gsm8k.yaml"
 WHOLE = sorted(FOLDER.glob("*.yaml"))
 MODELS = sorted((FOLDER / "models").glob("*.yaml"))
 EXPERIMENTS = sorted((FOLDER / "experiments").glob("*.yaml"))
+DATA = sorted((FOLDER / "data").glob("*.yaml"))
 
 
 def parse(
@@ -50,7 +51,7 @@ def test_a_config_parses_for_every_command(
     assert holds(parse(monkeypatch, capsys, command, config), yaml.safe_load(config.read_text()))
 
 
-@pytest.mark.parametrize("overlay", [*MODELS, *EXPERIMENTS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("overlay", [*MODELS, *EXPERIMENTS, *DATA], ids=lambda path: path.stem)
 def test_an_overlay_changes_what_it_says_and_no_more(
     overlay: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,4 +94,6 @@ def test_the_base_is_the_published_experiment(
 def test_there_are_configs() -> None:
     """The tests above would pass without any."""
     assert {"quickstart", "sweep", "llama3.2-1b-gsm8k"} == {path.stem for path in WHOLE}
-    assert {"scale", "math", "ablations", "data-efficiency"} == {path.stem for path in EXPERIMENTS}
+    experiments = {path.stem for path in EXPERIMENTS}
+    assert experiments == {"scale", "math", "ablations", "data-efficiency", "program-of-thought"}
+    assert len(DATA) == 4

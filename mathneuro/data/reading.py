@@ -102,7 +102,7 @@ def _turns_maker(
     spec: TextSet, columns: list[str], where: str
 ) -> Callable[[int, Mapping[str, Any]], Turns]:
     if spec.template is not None:
-        return _template_maker(spec.template, columns, where)
+        return template_maker(spec.template, columns, where)
     for column in spec.columns:
         if column not in columns:
             known = {"question", "solution"} <= set(columns)
@@ -129,9 +129,22 @@ def _turns_maker(
     return make
 
 
-def _template_maker(
+def template_maker(
     template: str, columns: list[str], where: str
 ) -> Callable[[int, Mapping[str, Any]], Turns]:
+    """Return a function that fills a Jinja template in with a row.
+
+    Args:
+        template: The template.
+        columns: The columns that there are.
+        where: Where the user gave it, for messages.
+
+    Returns:
+        From the number of a row and the row to one turn, the user's.
+
+    Raises:
+        InputError: If the template cannot be read; the function raises it for a row.
+    """
     from jinja2 import StrictUndefined, TemplateError
     from jinja2.sandbox import SandboxedEnvironment
 

@@ -82,8 +82,9 @@ def read_problems(spec: ProgramSet, where: str) -> Problems:
         raise InputError(
             f"{where}.max_new_tokens: got {spec.max_new_tokens}, but it must be at least 1"
         )
-    columns = [spec.question, spec.answer]
-    texts = TextSet(spec.path, spec.name, spec.split, spec.revision, columns)
+    # With a template all columns are read, of which there can be more than two here.
+    template = f"{{{{ {spec.question} }}}} {{{{ {spec.answer} }}}}"
+    texts = TextSet(spec.path, spec.name, spec.split, spec.revision, template=template)
     texts.check(where)
     table = load_rows(texts, f"{where}.path")
     needed = {"question": spec.question, "answer": spec.answer}
