@@ -10,7 +10,7 @@ from typing_extensions import override
 from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
 from mathneuro.data.tokens import check_chat_template
-from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
+from mathneuro.evaluation import EvaluationSettings, check_context, evaluate, load_tasks
 from mathneuro.files import write_json_lines
 from mathneuro.programs.spec import ProgramSet
 from mathneuro.scores import Scores
@@ -78,6 +78,7 @@ class LMEval(SettingCallback):
             if self.settings.chat_template:
                 check_chat_template(run.module.tokenizer, "lm_eval")
             self._tasks = run.module.ranks.in_turn(lambda: load_tasks(self.settings))
+            check_context(self._tasks, run.module.context_length)
         if run.module.study is not None and "lm_eval" not in run.module.study.matters:
             settings = asdict(self.settings)
             # The questions and how they are asked are told below, wherever they lie.

@@ -127,6 +127,26 @@ def load_tasks(settings: EvaluationSettings) -> dict[str, Any]:
     return {**loaded, "tasks": {**loaded["tasks"], **programs}}
 
 
+def check_context(tasks: dict[str, Any], context_length: int | None) -> None:
+    """Refuse tasks whose answers alone may fill a model's context.
+
+    Args:
+        tasks: What `load_tasks` built.
+        context_length: The longest text that the model was made for, in tokens. None: not known.
+
+    Raises:
+        InputError: If so.
+    """
+    for name, task in tasks["tasks"].items():
+        most = (task.get_config("generation_kwargs") or {}).get("max_gen_toks")
+        if context_length is not None and most is not None and most >= context_length:
+            raise InputError(
+                f"lm_eval: {name} has answers of up to {most:,} tokens, but the model's context is "
+                f"{context_length:,}, prompt included; use another model, or lower max_gen_toks "
+                "in the task (max_new_tokens in lm_eval.programs)"
+            )
+
+
 def _check_tasks(tasks: dict[str, Any], programs: dict[str, Any]) -> None:
     """Refuse tasks that would run code unprotected, and two of one name."""
     for task in tasks.values():

@@ -149,6 +149,10 @@ def test_the_command(
     programs = f"--lm_eval.programs={{sums: {{path: {spec.path}, max_new_tokens: 4}}}}"
     message = refused(monkeypatch, capsys, "validate", [*arguments, programs])
     assert "lm_eval.confirm_run_unsafe_code: got false" in message
+    long = f"--lm_eval.programs={{sums: {{path: {spec.path}, max_new_tokens: 9999}}}}"
+    confirm = "--lm_eval.confirm_run_unsafe_code=true"
+    message = refused(monkeypatch, capsys, "validate", [*arguments, long, confirm])
+    assert "sums has answers of up to 9,999 tokens, but the model's context is " in message
     confirmed = [*arguments, programs, "--lm_eval.confirm_run_unsafe_code=true"]
     run(monkeypatch, "operate", confirmed)
     out = capsys.readouterr().out
