@@ -40,7 +40,7 @@ language, prune or scale them, and measure what that did. Start with:
 python main.py operate --config configs/quickstart.yaml"""
 
 
-ALONE = ("report",)
+ALONE = ("report", "inspect")
 """The commands that need neither model nor data nor a Trainer, but files alone."""
 
 FAULT = 1

@@ -32,7 +32,8 @@ Command = Literal["operate", "predict", "sweep", "validate"]
 class MathNeuroTrainer(Trainer):
     """Lightning's Trainer with the commands.
 
-    ``operate``, ``predict``, ``sweep`` and ``validate``; ``report`` needs no Trainer.
+    ``operate``, ``predict``, ``sweep`` and ``validate``; ``report`` and ``inspect`` need no
+    Trainer.
     """
 
     command: Command | None = None
@@ -149,6 +150,22 @@ class MathNeuroTrainer(Trainer):
         from mathneuro.report import write_report
 
         for line in write_report(folder, math, others).lines:
+            say(line)
+
+    @staticmethod
+    def inspect(
+        edits: list[Path], names: list[str] | None = None, folder: Path = Path("runs/inspected")
+    ) -> None:
+        """Show where the parameters of saved edits lie and what edits have in common.
+
+        Args:
+            edits: Edit files that ``operate`` wrote, for models of the same shapes.
+            names: What to call them. null: by their folders.
+            folder: Where the summary, tables, figures and TensorBoard's page go.
+        """
+        from mathneuro.analysis.inspection_pages import write_inspection
+
+        for line in write_inspection(edits, names, folder):
             say(line)
 
     def _launch(self, model: "CausalLanguageModel") -> "Ranks":

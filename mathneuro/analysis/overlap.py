@@ -1,5 +1,6 @@
 """What two selections have in common, place by place, beside what chance would give."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +47,16 @@ class Overlap:
     def jaccard(self) -> float:
         """Share that is in both, of all that is in either; NaN if both are empty."""
         return jaccard(self.common, self.first, self.second)
+
+    @property
+    def share_of_first(self) -> float:
+        """Share of the first selection that is in the second too; NaN if the first is empty."""
+        return self.common / self.first if self.first else math.nan
+
+    @property
+    def share_of_second(self) -> float:
+        """Share of the second selection that is in the first too; NaN if the second is empty."""
+        return self.common / self.second if self.second else math.nan
 
     @property
     def share(self) -> float:

@@ -19,6 +19,9 @@ COLOURS = {"mathneuro": "#0072B2", "wanda": "#D55E00", "random": "#777777", "lap
 FURTHER = ("#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Of methods that have no colour of their own, in turn."""
 
+PALETTE = (*COLOURS.values(), *FURTHER)
+"""Of anything else, in turn."""
+
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 LINES = ("-", "--", "-.", ":")
 SMALL = 9
@@ -87,7 +90,12 @@ def drawing() -> Iterator[None]:
 
 
 def new_figure(
-    panels: int, title: str, caption: str, width: float = 4.6, height: float = 4.0
+    panels: int,
+    title: str,
+    caption: str,
+    width: float = 4.6,
+    height: float = 4.0,
+    beside: float = BESIDE,
 ) -> tuple["Figure", list["Axes"]]:
     """Make a figure with panels in up to three columns.
 
@@ -97,12 +105,13 @@ def new_figure(
         caption: Below all panels.
         width: Of a panel in inches.
         height: Of a panel in inches.
+        beside: Width in inches of what stands to the right of the panels, as a legend does.
     """
     from matplotlib.figure import Figure
 
     columns = min(panels, 3)
     rows = -(-panels // columns)
-    figure = Figure(figsize=(width * columns + BESIDE, height * rows + 0.9), layout="constrained")
+    figure = Figure(figsize=(width * columns + beside, height * rows + 0.9), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).flatten().tolist()
     for unused in axes[panels:]:
         unused.remove()
