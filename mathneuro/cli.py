@@ -128,7 +128,9 @@ class CommandLine(LightningCLI):
     @override
     def subcommands() -> dict[str, set[str]]:
         """Return the commands and the arguments that do not come from the command line."""
-        commands = dict.fromkeys(("operate", "predict", "validate", "sweep"), RUN_PARTS)
+        commands = dict.fromkeys(
+            ("operate", "predict", "validate", "sweep", "consistency"), RUN_PARTS
+        )
         return {**commands, **{name: set() for name in ALONE}}
 
     @override
@@ -192,9 +194,10 @@ class CommandLine(LightningCLI):
         if trainer["enable_progress_bar"] is not False and not bars:
             callbacks.append(self._progress_bar())
         folder = self._get(self.config_init, "folder")
-        if not self._get(self.config_init, "dry_run", False):
+        dry_run = self._get(self.config_init, "dry_run", False)
+        if self.subcommand != "consistency" and not dry_run:
             make_folder(folder)
-        if self.subcommand == "sweep" and trainer["logger"] is None:
+        if self.subcommand in ("sweep", "consistency") and trainer["logger"] is None:
             # A sweep writes TensorBoard's pages itself, so that they are whole after a resume.
             keywords["logger"] = False
         elif trainer["logger"] in (None, True):

@@ -1,7 +1,7 @@
 """How every figure looks."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +173,27 @@ def proportion_axis(axes: "Axes", proportions: Sequence[float]) -> None:
     """Make the horizontal axis one of proportions, logarithmic, with a tick at each decade."""
     axes.set_xlabel("proportion of each weight")
     place_ticks(axes, proportions)
+
+
+def samples_places(counts: Iterable[int | None]) -> dict[int | None, float]:
+    """Return where numbers of texts stand on an axis: all texts to the right of every number.
+
+    Example:
+        >>> samples_places([None, 100, 10, 100])
+        {10: 10.0, 100: 100.0, None: 400.0}
+    """
+    distinct = set(counts)
+    numbers = sorted(count for count in distinct if count is not None)
+    places: dict[int | None, float] = {count: float(count) for count in numbers}
+    return places | ({None: 4 * max(places.values(), default=1.0)} if None in distinct else {})
+
+
+def samples_axis(axes: "Axes", places: Mapping[int | None, float]) -> None:
+    """Make the horizontal axis one of numbers of texts, logarithmic, with every one named."""
+    axes.set_xlabel("texts of each set")
+    place_ticks(axes, list(places.values()))
+    names = ["all" if count is None else f"{count:g}" for count in places]
+    axes.set_xticks(list(places.values()), names)
 
 
 def place_ticks(axes: "Axes", values: Sequence[float]) -> None:

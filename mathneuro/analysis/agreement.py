@@ -1,0 +1,120 @@
+"""How well selections of a sweep agree: means over pairs, beside what chance would give."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mathneuro.analysis.inspection import OVERLAP_COLUMNS, overlap_cells
+from mathneuro.analysis.pairs import Kind, Tally, find_pairs
+from mathneuro.analysis.writing import Cell, Table
+from mathneuro.estimates import Estimate
+from mathneuro.grid import Setting
+from mathneuro.report.cells import Series
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two selections and what they have in common.
+
+    Attributes:
+        first: How the first was made; that of fewer texts, or of the earlier repeat.
+        second: How the second was made.
+        kind: In what they differ.
+        cells: What they have in common, by `OVERLAP_COLUMNS`.
+    """
+
+    first: Setting
+    second: Setting
+    kind: Kind
+    cells: dict[str, Cell]
+
+    def number(self, column: str) -> float:
+        """Return one of the cells."""
+        return float(self.cells[column] or 0.0)
+
+    @property
+    def series(self) -> Series:
+        """Method and calibration sets."""
+        return Series(self.first.method, self.first.calibration)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Pairs that differ in nothing but their draws, together.
+
+    Attributes:
+        pairs: How many there are.
+        selected: Mean size of the selections.
+        share: Mean share of selected parameters in common, with the lowest and the highest pair's.
+        deviation: Standard deviation of the share over the pairs; NaN of a single one.
+        chance: What chance would give: the mean of the expected shares, the lowest lower end and
+            the highest upper end of the pairs' 95 % intervals.
+        jaccard: Mean Jaccard index.
+        jaccard_by_chance: Mean expected Jaccard index.
+    """
+
+    pairs: int
+    selected: float
+    share: Estimate
+    deviation: float
+    chance: Estimate
+    jaccard: float
+    jaccard_by_chance: float
+
+
+def compare_all(tally: Tally) -> list[Compared]:
+    """Compare all pairs of a tally."""
+    found = []
+    for pair, kind in find_pairs(tally.settings).items():
+        first, second = (tally.settings[number] for number in pair)
+        cells = zip(OVERLAP_COLUMNS, overlap_cells(tally.overlap(pair)), strict=True)
+        found.append(Compared(first, second, kind, dict(cells)))
+    return found
+
+
+def agree(pairs: Sequence[Compared]) -> Agreement | None:
+    """Take pairs together; None if none of them has a selected parameter.
+
+    Args:
+        pairs: Pairs of the same kind.
+    """
+    known = [each for each in pairs if not math.isnan(each.number("share"))]
+    if not known:
+        return None
+    shares = np.array([each.number("share") for each in known])
+    return Agreement(
+        pairs=len(known),
+        selected=float(
+            np.mean([
+                (each.number("first_selected") + each.number("second_selected")) / 2
+                for each in known
+            ])
+        ),
+        share=Estimate(float(shares.mean()), float(shares.min()), float(shares.max())),
+        deviation=float(shares.std(ddof=1)) if len(shares) > 1 else math.nan,
+        chance=Estimate(
+            float(np.mean([each.number("share_by_chance") for each in known])),
+            min(each.number("share_by_chance_low") for each in known),
+            max(each.number("share_by_chance_high") for each in known),
+        ),
+        jaccard=float(np.mean([each.number("jaccard") for each in known])),
+        jaccard_by_chance=float(np.mean([each.number("jaccard_by_chance") for each in known])),
+    )  # fmt: skip
+
+
+def agreement_table(found: Sequence[Compared]) -> Table:
+    """Lay out every pair in a row."""
+    columns = ("method", "calibration", "proportion", "differ_in", "first_num_samples",
+               "first_repeat", "second_num_samples", "second_repeat", *OVERLAP_COLUMNS)  # fmt: skip
+    return Table(columns, [
+        (each.first.method, "+".join(each.first.calibration), each.first.proportion, each.kind,
+         _texts(each.first), each.first.repeat, _texts(each.second), each.second.repeat,
+         *each.cells.values())
+        for each in found
+    ])  # fmt: skip
+
+
+def _texts(setting: Setting) -> str | int:
+    return "all" if setting.num_samples is None else setting.num_samples
