@@ -171,7 +171,8 @@ def _summary(found: Consistency, name: str) -> list[str]:
     if len(_numbers(found)) > 1:
         lines += [
             "## Between numbers of texts", "",
-            "In one repeat; its draws share texts, since the generator begins alike.", "",
+            "In one repeat, whose draws share texts, since their generators begin alike. `random` "
+            "is left out: it looks at no text.", "",
             *_agreement_table(_agreements(found.pairs, "samples")), "",
         ]  # fmt: skip
     left = sorted({each.method for each in found.settings} & SAME_EVERYWHERE)
@@ -267,7 +268,7 @@ def _figures(found: Consistency, name: str) -> Iterator[tuple[str, "Figure"]]:
         yield f"location_{number}", block_heatmap(cells, title, caption, percents=False)
     removed = _removed(mine)
     if removed:
-        title = f"{name}: share of the top for math that the calibration removed, {wording.samples(most)}"
+        title = f"{name}: what calibration removed of the top for math, {wording.samples(most)}"
         caption = "Mean over repeats. The top of each weight is as large as the proportion says."
         yield "removed", removed_curves(removed, title, caption)
 

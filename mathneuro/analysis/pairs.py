@@ -17,7 +17,7 @@ from mathneuro.cutoffs import Cutoffs
 from mathneuro.data.draws import DrawKey
 from mathneuro.grid import Setting
 from mathneuro.importance import Importance
-from mathneuro.methods import MODEL_METHODS, select
+from mathneuro.methods import MODEL_METHODS, NO_DRAWS, select
 from mathneuro.report.cells import samples_order
 from mathneuro.weights import Weight
 
@@ -78,6 +78,9 @@ def selections_of(settings: Iterable[Setting]) -> list[Setting]:
 def find_pairs(settings: Sequence[Setting]) -> dict[Pair, Kind]:
     """Find the settings that differ in the repeat alone, or in the number of texts alone.
 
+    Methods that draw at random are not compared between numbers of texts: in one repeat they draw
+    from the same generator, whatever the texts.
+
     Example:
         >>> settings = [Setting("wanda", (), number, repeat, 0.1, 0.0)
         ...             for number in (5, 20) for repeat in (1, 2)]
@@ -92,7 +95,8 @@ def find_pairs(settings: Sequence[Setting]) -> dict[Pair, Kind]:
     for kind, without in kinds.items():
         alike: dict[Setting, list[int]] = {}
         for number, setting in enumerate(settings):
-            alike.setdefault(without(setting), []).append(number)
+            if kind == "repeats" or setting.method in NO_DRAWS:
+                alike.setdefault(without(setting), []).append(number)
         pairs |= {pair: kind for each in alike.values() for pair in combinations(each, 2)}
     return pairs
 
