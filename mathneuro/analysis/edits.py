@@ -88,7 +88,7 @@ def find_names(paths: Sequence[Path]) -> list[str]:
     for path in paths:
         folders = [part for part in path.parent.parts if part != path.anchor]
         parts.append([*folders, *([] if path.stem == USUAL and folders else [path.stem])])
-    for count in range(1, max(map(len, parts))):
+    for count in range(1, max(map(len, parts)) + 1):
         names = ["/".join(each[-count:]) for each in parts]
         if len(set(names)) == len(names):
             return names

@@ -19,7 +19,10 @@ MOST_NAMES = 26
 """Rows that are named; of more every so many are."""
 
 ROW, COLUMN = 0.28, 0.62
-"""Height and width of a cell in inches."""
+"""Height and width of a cell in inches; of many rows each is lower."""
+
+TALL, LOW = 8.0, 4.6
+"""Height in inches that all rows of a panel have together, in few panels and in many."""
 
 COLOURS, BLANK = "viridis", "#E8E8E8"
 
@@ -53,7 +56,7 @@ def block_heatmap(
     together = [value for matrix in matrices.values() for row in matrix for value in row]
     top = None if percents else _highest(together)
     width = max(3.4, COLUMN * len(projections) + 1.3)
-    height = max(2.6, min(ROW, 8 / len(blocks)) * len(blocks) + 1.6)
+    height = max(1.0, min(ROW * len(blocks), TALL if len(panels) <= 3 else LOW)) + 1.6
     figure, axes = new_figure(len(panels), title, caption, width, height, beside=0.2)
     for panel, (name, matrix) in zip(axes, matrices.items(), strict=True):
         panel.set_title(name)

@@ -45,8 +45,10 @@ def as_sets(selection: Selection, names: list[str]) -> set[tuple[str, int]]:
     return {(name, each) for name in names for each in selection.positions[name].tolist()}
 
 
-SELECTIONS = [random_selection(1, 0.2), random_selection(2, 0.5), random_selection(3, 0.9),
-              Selection({name: torch.tensor([], dtype=torch.int64) for name in SHAPES}, SHAPES)]  # fmt: skip
+NOTHING = Selection({name: torch.tensor([], dtype=torch.int64) for name in SHAPES}, SHAPES)
+
+SELECTIONS = [*(random_selection(seed, share) for seed, share in ((1, 0.2), (2, 0.5), (3, 0.9))),
+              NOTHING]  # fmt: skip
 
 
 def test_overlaps_equal_sets() -> None:
@@ -114,8 +116,10 @@ def test_location_equals_sets() -> None:
 def test_what_calibration_removed_equals_sets() -> None:
     """Of a top that is made and thinned out by hand."""
     generator, proportion = np.random.default_rng(0), 0.3
-    tops = {name: set(generator.permutation(count_parameters(shape))[: int(
-        count_parameters(shape) * proportion)].tolist()) for name, shape in SHAPES.items()}  # fmt: skip
+    tops = {}
+    for name, shape in SHAPES.items():
+        number = count_parameters(shape)
+        tops[name] = set(generator.permutation(number)[: int(number * proportion)].tolist())
     kept = {name: {each for each in top if each % 3} for name, top in tops.items()}
     places = find_places(SHAPES)
     parameters = {name: count_parameters(shape) for name, shape in SHAPES.items()}
