@@ -81,16 +81,14 @@ def terminal_lines(found: Consistency) -> list[str]:
     if agreements:
         numbers = _numbers(found)
         header = (
-            "in common between repeats", "proportion", *map(wording.samples, numbers), "by chance",
+            "in common between repeats", "proportion", *map(wording.samples, numbers),
+            f"by chance, {wording.samples(numbers[-1])}",
         )  # fmt: skip
         rows = []
         for series, proportion in dict.fromkeys(key[:2] for key in agreements):
             mine = [agreements.get((series, proportion, each, each)) for each in numbers]
-            known = [each for each in mine if each is not None]
-            rows.append((
-                str(series), f"{proportion:g}", *(_short(each) for each in mine),
-                percent(known[-1].chance.value),
-            ))  # fmt: skip
+            chance = "none" if mine[-1] is None else percent(mine[-1].chance.value)
+            rows.append((str(series), f"{proportion:g}", *map(_short, mine), chance))
         lines += [*aligned([header, *rows]), ""]
     most = _numbers(found)[-1]
     removed = [

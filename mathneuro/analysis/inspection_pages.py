@@ -82,14 +82,22 @@ def terminal_lines(found: Inspection) -> list[str]:
     ]
     lines += [f"note: {each}" for each in _notes(found)]
     lines += ["", *aligned(_location_rows(found))]
-    if any(found.removed):
-        lines += [""]
+    lines += [""]
     for each, removed in zip(found.edits, found.removed, strict=True):
         if removed is not None:
             lines.append(
                 f"{each.name}: the calibration removed {percent(removed[WHOLE].share)} of the top "
                 f"{removed[WHOLE].top:,}"
             )
+    header = ("", "most selected", "index", "selected", "expected by chance")
+    most = [
+        (each.name, f"{line.kind} of {line.weight}", str(line.index),
+         f"{line.selected:,} of {line.length:,}", f"{line.expected:.3g}")
+        for each, kinds in zip(found.edits, found.lines, strict=True)
+        for line in (first for first, *_ in filter(None, kinds.values()))
+    ]  # fmt: skip
+    if most:
+        lines += ["", *aligned([header, *most])]
     if found.pairs:
         rows = [
             (found.pair_name(pair), *_overlap_cells(by_place[WHOLE]))

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,7 @@ def write_analysis(
             (folder / name).unlink(missing_ok=True)
         else:
             write_text(folder / name, table.csv())
-    text = "\n".join(summary).strip() + "\n"
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(summary).strip()) + "\n"
     replace_folder(
         folder / BOARD, lambda run: write_summary_page(run, "summary", text, kept), beside=folder
     )
