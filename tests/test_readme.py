@@ -1,6 +1,7 @@
 """Every command and every piece of code in the README runs."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ def blocks(kind: str) -> list[str]:
 def commands() -> list[list[str]]:
     """Return all commands, word by word, without comments."""
     lines = [line.partition("#")[0] for block in blocks("console") for line in block.splitlines()]
-    return [line.split() for line in lines if line.strip()]
+    return [shlex.split(line) for line in lines if line.strip()]
 
 
 def test_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +38,7 @@ def test_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(local) >= 9
     few = ["--lm_eval.limit=10", "--data.held_out=5"]
     fewer = [*few, "--grid.repeats=1", "--grid.proportions=[0.05]"]
-    extra = {"sweep": fewer, "report": []}
+    extra = {"sweep": fewer, "consistency": fewer, "report": [], "inspect": []}
     for name, *arguments in local:
         words = [name, *arguments, *extra.get(name, few)]
         if "--trainer.devices" in words:
@@ -50,7 +51,8 @@ def test_commands_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyP
         if name not in extra and "--folder" in arguments:
             folder = arguments[arguments.index("--folder") + 1]
             assert (tmp_path / folder / "results.json").exists()
-    assert (tmp_path / "runs" / "sweep" / "report" / "summary.md").exists()
+    for folder in ("sweep/report", "sweep/consistency", "inspected"):
+        assert (tmp_path / "runs" / folder / "summary.md").exists()
 
 
 def test_make_targets_exist() -> None:
