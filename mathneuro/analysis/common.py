@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 WORD = 64
-"""Positions that are compared at once."""
+"""Positions that are compared at once; and how many times as many parameters as selected positions
+a weight may have for that: a file that claims a huge weight takes no more memory than it should.
+"""
 
 Bits = NDArray[np.uint64]
 
@@ -17,7 +19,7 @@ def positions_in_common(
 ) -> list[int]:
     """Count the positions that two selections of a weight have in common, pair by pair.
 
-    Each selection takes one bit a parameter for it.
+    Each selection takes one bit a parameter for it, or its positions where they are few.
 
     Args:
         positions: Flat positions of each selection, int64, each at most once.
@@ -32,8 +34,16 @@ def positions_in_common(
         >>> positions = [torch.tensor([0, 2, 5]), torch.tensor([2, 5, 9]), torch.tensor([1])]
         >>> positions_in_common(positions, 10, [(0, 1), (0, 2)])
         [2, 0]
+        >>> positions_in_common(positions, 10**15, [(0, 1), (0, 2)])
+        [2, 0]
     """
     needed = {index for pair in pairs for index in pair}
+    if parameters > WORD * max((len(positions[index]) for index in needed), default=0):
+        few = {index: positions[index].cpu().numpy() for index in needed}
+        return [
+            len(np.intersect1d(few[first], few[second], assume_unique=True))
+            for first, second in pairs
+        ]
     bits = {index: _bits(positions[index], parameters) for index in needed}
     return [
         int(np.bitwise_count(bits[first] & bits[second]).sum(dtype=np.int64))

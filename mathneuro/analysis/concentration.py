@@ -66,18 +66,16 @@ def most_selected(
         height, width = selection.shapes[name]
         where = positions.cpu().numpy()
         density = len(where) / max(1, height * width)
-        stored = (where // max(1, width), height, width), (where % max(1, width), width, height)
+        stored = (where // max(1, width), width), (where % max(1, width), height)
         kinds: tuple[Kind, Kind] = ("column", "row") if name in transposed else ("row", "column")
-        for kind, (indices, count, length) in zip(kinds, stored, strict=True):
-            selected = np.bincount(indices, minlength=count)
-            order = np.argsort(-selected, kind="stable")[:number]
+        for kind, (indices, length) in zip(kinds, stored, strict=True):
+            found, counts = np.unique(indices, return_counts=True)
             lines[kind] += [
-                Line(name, kind, int(each), int(selected[each]), length, density * length)
-                for each in order
-                if selected[each]
+                Line(name, kind, int(found[each]), int(counts[each]), length, density * length)
+                for each in np.argsort(-counts, kind="stable")[:number]
             ]
     # Sorting keeps the order of equal ones.
     return {
-        kind: heapq.nsmallest(number, found, key=lambda line: -line.share)
-        for kind, found in lines.items()
+        kind: heapq.nsmallest(number, each, key=lambda line: -line.share)
+        for kind, each in lines.items()
     }

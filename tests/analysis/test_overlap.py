@@ -94,6 +94,10 @@ def test_bits_count_as_sets_do() -> None:
         assert positions_in_common(positions, parameters, pairs) == [
             int((masks[i] & masks[j]).sum()) for i, j in pairs
         ]
+        # Of a weight that is much larger the positions themselves are compared.
+        assert positions_in_common(positions, 10**15, pairs) == [
+            int((masks[i] & masks[j]).sum()) for i, j in pairs
+        ]
 
 
 def test_location_equals_sets() -> None:
