@@ -1,7 +1,7 @@
 """How well selections of a sweep agree: means over pairs, beside what chance would give."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,12 @@ from mathneuro.analysis.writing import Cell, Table
 from mathneuro.estimates import Estimate
 from mathneuro.grid import Setting
 from mathneuro.report.cells import Series
+
+SHARE = "Share in common: what two selections have in common, divided by the mean of their sizes."
+"""What is told of `Agreement.share`."""
+
+Key = tuple[Series, float, int | None, int | None]
+"""Series, proportion, and the numbers of texts of the first and the second of a pair."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,25 @@ def agree(pairs: Sequence[Compared]) -> Agreement | None:
         jaccard=float(np.mean([each.number("jaccard") for each in known])),
         jaccard_by_chance=float(np.mean([each.number("jaccard_by_chance") for each in known])),
     )  # fmt: skip
+
+
+def agreements(pairs: Iterable[Compared], kind: Kind) -> dict[Key, Agreement]:
+    """Take pairs of one kind together that differ in nothing but their draws."""
+    groups: dict[Key, list[Compared]] = {}
+    for each in pairs:
+        if each.kind == kind:
+            key = (each.series, each.first.proportion, each.first.num_samples,
+                   each.second.num_samples)  # fmt: skip
+            groups.setdefault(key, []).append(each)
+    together = {key: agree(each) for key, each in groups.items()}
+    order = list(dict.fromkeys(key[0] for key in together))
+    return {
+        key: found
+        for key, found in sorted(
+            together.items(), key=lambda item: (order.index(item[0][0]), item[0][1])
+        )
+        if found is not None
+    }
 
 
 def agreement_table(found: Sequence[Compared]) -> Table:

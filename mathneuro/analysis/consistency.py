@@ -16,7 +16,7 @@ from mathneuro.grid import Setting
 from mathneuro.groups import Place, find_places
 from mathneuro.methods import IGNORE_CALIBRATION, MODEL_METHODS, NEED_ACTIVATIONS
 from mathneuro.module import CausalLanguageModel
-from mathneuro.report.cells import Series
+from mathneuro.report.cells import Series, samples_order
 from mathneuro.study import FORMAT, Study
 
 SAME_EVERYWHERE = IGNORE_CALIBRATION
@@ -87,6 +87,11 @@ class Consistency:
     located: Sequence[Located]
     missing: Sequence[str]
     uncounted: Sequence[str]
+
+    @property
+    def numbers(self) -> list[int | None]:
+        """The numbers of texts that selections were made with, in rising order; all last."""
+        return sorted({each.num_samples for each in self.settings}, key=samples_order)
 
 
 def read_plan(study: Study) -> Plan:

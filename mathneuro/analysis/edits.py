@@ -46,6 +46,16 @@ class NamedEdit:
         found = self.origin.get("proportion")
         return float(found) if isinstance(found, int | float) else None
 
+    @property
+    def shown_proportion(self) -> str:
+        """The proportion as text."""
+        return "unknown" if self.proportion is None else f"{self.proportion:g}"
+
+    @property
+    def made(self) -> str:
+        """How it was made, in words."""
+        return f"{self.method}, proportion {self.shown_proportion}, factor {self.edit.factor:g}"
+
 
 def read_edits(paths: Sequence[Path], names: Sequence[str] | None) -> list[NamedEdit]:
     """Read edits that are to be compared.

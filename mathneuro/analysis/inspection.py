@@ -22,6 +22,9 @@ LINES = 10
 OVERLAP_LEVELS: tuple[Level, ...] = ("whole", "block", "projection")
 """Where edits are compared."""
 
+JACCARD = "Jaccard: parameters in both edits / parameters in either."
+"""What is told of the index."""
+
 NONE_TRANSPOSED: frozenset[str] = frozenset()
 """Edit files do not tell which weights are stored as ``[in, out]``: all are taken as stored."""
 

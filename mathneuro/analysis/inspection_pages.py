@@ -1,29 +1,25 @@
 """Summary, figures and terminal lines of an inspection of edits."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mathneuro.analysis.edits import NamedEdit, read_edits
-from mathneuro.analysis.heatmaps import block_heatmap, jaccard_matrix
+from mathneuro.analysis.edits import read_edits
 from mathneuro.analysis.inspection import (
+    JACCARD,
     Inspection,
     inspect_edits,
     lines_table,
     location_table,
     overlaps_table,
 )
+from mathneuro.analysis.inspection_figures import inspection_figures
 from mathneuro.analysis.overlap import Overlap
-from mathneuro.analysis.profiles import MOST_PAIRS, overlap_profiles
 from mathneuro.analysis.writing import SUMMARY, check_folder, percent, write_analysis
 from mathneuro.groups import WHOLE, Level
 from mathneuro.report.tables import markdown_table
 from mathneuro.report.wording import model_name
 from mathneuro.table import aligned
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CHANCE = (
     "Chance: in each weight as many parameters as each edit holds there, drawn uniformly and "
@@ -31,7 +27,6 @@ CHANCE = (
     "alike cluster in the same columns, so that more than chance is what to expect: compare with "
     "other pairs."
 )
-JACCARD = "Jaccard: parameters in both edits / parameters in either."
 COLUMNS = (
     "An edit of the method lape holds whole columns: the expected overlap holds, but by chance it "
     "scatters more than its interval says."
@@ -64,7 +59,7 @@ def write_inspection(paths: Sequence[Path], names: Sequence[str] | None, folder:
         "rows_and_columns.csv": lines_table(found),
         "overlaps.csv": overlaps_table(found),
     }
-    drawn = write_analysis(folder, _summary(found), tables, _figures(found))
+    drawn = write_analysis(folder, _summary(found), tables, inspection_figures(found))
     written = [name for name, table in tables.items() if table is not None]
     return [
         *terminal_lines(found),
@@ -76,7 +71,7 @@ def write_inspection(paths: Sequence[Path], names: Sequence[str] | None, folder:
 def terminal_lines(found: Inspection) -> list[str]:
     """Lay out what matters most, in lines."""
     lines = [
-        f"{each.name}: {_made(each)}, {location[WHOLE].selected:,} of "
+        f"{each.name}: {each.made}, {location[WHOLE].selected:,} of "
         f"{location[WHOLE].parameters:,} parameters ({percent(location[WHOLE].of_place)})"
         for each, location in zip(found.edits, found.location, strict=True)
     ]
@@ -172,7 +167,7 @@ def _edits_table(found: Inspection) -> list[str]:
     header = ("edit", "method", "proportion", "factor", "selected", "share", "model", "weights",
               "file")  # fmt: skip
     rows = [
-        (each.name, each.method, _known(each.proportion), f"{each.edit.factor:g}",
+        (each.name, each.method, each.shown_proportion, f"{each.edit.factor:g}",
          f"{location[WHOLE].selected:,}", percent(location[WHOLE].of_place),
          model_name(str(each.edit.model.get("source", "unknown"))),
          str(each.edit.model.get("weight_hash", "unknown"))[:12], str(each.path))
@@ -217,43 +212,6 @@ def _overlap_section(found: Inspection) -> list[str]:
         ]
         lines += [*markdown_table((level, *OVERLAP_HEADER), rows), ""]
     return lines
-
-
-def _figures(found: Inspection) -> Iterator[tuple[str, "Figure"]]:
-    """Draw one figure after the other, with the name of its file without an ending."""
-    caption = "Shares in percent, of the parameters that take part. Grey: there is no such weight."
-    for number, (edit, location) in enumerate(zip(found.edits, found.location, strict=True), 1):
-        cells = {place: share for place, share in location.items() if place.level == "cell"}
-        panels = {
-            "selected of each weight, %": {key: each.of_place for key, each in cells.items()},
-            "of all selected, %": {key: each.of_selected for key, each in cells.items()},
-        }
-        title = f"{edit.name}: where the selected parameters lie ({_made(edit)})"
-        yield f"location_{number}", block_heatmap(panels, title, caption, percents=True)
-    if not found.pairs:
-        return
-    names = [each.name for each in found.edits]
-    whole = {pair: by_place[WHOLE] for pair, by_place in found.pairs.items()}
-    caption = f"{JACCARD} In brackets: what chance would give."
-    yield "jaccard", jaccard_matrix(names, whole, "What the edits have in common", caption)
-    caption = f"{JACCARD} Dotted: what chance would give, in its 95 % interval."
-    title = "What the edits have in common, by block and projection"
-    pairs = list(found.pairs.items())
-    for first in range(0, len(pairs), MOST_PAIRS):
-        named = {
-            found.pair_name(pair): by_place for pair, by_place in pairs[first : first + MOST_PAIRS]
-        }
-        name = f"overlap_{first // MOST_PAIRS + 1}"
-        yield name, overlap_profiles(named, title, caption)
-
-
-def _made(each: NamedEdit) -> str:
-    """Tell how an edit was made."""
-    return f"{each.method}, proportion {_known(each.proportion)}, factor {each.edit.factor:g}"
-
-
-def _known(number: float | None) -> str:
-    return "unknown" if number is None else f"{number:g}"
 
 
 def _overlap_cells(overlap: Overlap) -> tuple[str, ...]:
