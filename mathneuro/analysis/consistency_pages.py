@@ -14,7 +14,7 @@ from mathneuro.analysis.consistency import (
     location_table,
 )
 from mathneuro.analysis.consistency_figures import consistency_figures
-from mathneuro.analysis.writing import SUMMARY, percent, write_analysis
+from mathneuro.analysis.writing import NO_NUMBER, SUMMARY, percent, write_analysis
 from mathneuro.estimates import Estimate
 from mathneuro.module import CausalLanguageModel
 from mathneuro.report import wording
@@ -72,7 +72,7 @@ def terminal_lines(found: Consistency) -> list[str]:
         rows = []
         for series, proportion in dict.fromkeys(key[:2] for key in repeats):
             mine = [repeats.get((series, proportion, each, each)) for each in numbers]
-            chance = "none" if mine[-1] is None else percent(mine[-1].chance.value)
+            chance = NO_NUMBER if mine[-1] is None else percent(mine[-1].chance.value)
             rows.append((str(series), f"{proportion:g}", *map(_short, mine), chance))
         lines += [*aligned([header, *rows]), ""]
     most = found.numbers[-1]
@@ -82,20 +82,19 @@ def terminal_lines(found: Consistency) -> list[str]:
         if each.removed is not None and each.place.level == "whole" and each.num_samples == most
     ]
     for series in dict.fromkeys(each.series for each in removed):
-        shares = [each for each in removed if each.series == series]
         told = ", ".join(
             f"{percent(each.removed.value)} at {each.proportion:g}"
-            for each in shares
-            if each.removed is not None
+            for each in removed
+            if each.series == series and each.removed and not math.isnan(each.removed.value)
         )
-        lines.append(f"{series}: of the top for math the calibration removed {told}")
+        lines.append(f"{series}: of the top for math the calibration removed {told or 'nothing'}")
     return [*lines, ""]
 
 
 def _short(agreement: Agreement | None) -> str:
     """Write a mean with the lowest and the highest."""
     if agreement is None:
-        return "none"
+        return NO_NUMBER
     low, high = (100 * (end or 0.0) for end in (agreement.share.low, agreement.share.high))
     return f"{percent(agreement.share.value)} [{low:.3g}, {high:.3g}]"
 

@@ -15,7 +15,7 @@ from mathneuro.analysis.inspection import (
 )
 from mathneuro.analysis.inspection_figures import inspection_figures
 from mathneuro.analysis.overlap import Overlap
-from mathneuro.analysis.writing import SUMMARY, check_folder, percent, write_analysis
+from mathneuro.analysis.writing import NO_NUMBER, SUMMARY, check_folder, percent, write_analysis
 from mathneuro.groups import WHOLE, Level
 from mathneuro.report.tables import markdown_table
 from mathneuro.report.wording import model_name
@@ -221,6 +221,6 @@ def _overlap_cells(overlap: Overlap) -> tuple[str, ...]:
     )  # fmt: skip
     chance = overlap.jaccard_by_chance
     if math.isnan(chance.value):
-        return (*common, "none", "none")
+        return (*common, NO_NUMBER, NO_NUMBER)
     ends = f"[{chance.low:.3g}, {chance.high:.3g}]"
     return (*common, f"{overlap.jaccard:.3g}", f"{chance.value:.3g} {ends}")

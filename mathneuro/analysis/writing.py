@@ -23,6 +23,9 @@ FIGURES, BOARD, SUMMARY = "figures", "tensorboard", "summary.md"
 RUNS = ("study.json", "results.json")
 """Files that a run or a sweep leaves in its folder."""
 
+NO_NUMBER = "-"
+"""What is written where a share has nothing to be a share of."""
+
 Cell = str | float | int | None
 """A cell of a table; None and NaN are unknown."""
 
@@ -108,13 +111,13 @@ def write_analysis(
 
 
 def percent(share: float) -> str:
-    """Write a share.
+    """Write a share; a share of nothing is no number.
 
     Example:
         >>> percent(0.01234), percent(math.nan)
-        ('1.23 %', 'none')
+        ('1.23 %', '-')
     """
-    return "none" if math.isnan(share) else f"{100 * share:.3g} %"
+    return NO_NUMBER if math.isnan(share) else f"{100 * share:.3g} %"
 
 
 def _is_unknown(cell: Cell) -> bool:
