@@ -197,16 +197,14 @@ def _convolved(weights: Iterable[Sizes]) -> tuple[int, Floats]:
 
 def _hypergeometric(sizes: Sizes) -> tuple[int, Floats]:
     """Return one weight's distribution: its first number, and probabilities from there on."""
-    from scipy.special import gammaln
-
     n, a, b = sizes.parameters, sizes.first, sizes.second
     mean, variance, _ = _moments(sizes)
     reach = REACH * (math.sqrt(variance) + 2)
     low = max(0, a + b - n, math.floor(mean - reach))
     high = min(a, b, math.ceil(mean + reach))
-    common = np.arange(low, high + 1, dtype=np.float64)
-    # Of the binomial coefficients only the factors that depend on the number in common.
-    factors = (common + 1, a - common + 1, b - common + 1, n - a - b + common + 1)
-    logarithms = -sum(gammaln(each) for each in factors)
+    common = np.arange(low, high, dtype=np.float64)
+    # How much more likely one more is: that keeps all digits, whatever the sizes.
+    ratios = (a - common) * (b - common) / ((common + 1) * (n - a - b + common + 1))
+    logarithms = np.concatenate([[0.0], np.log(ratios).cumsum()])
     probabilities = np.exp(logarithms - logarithms.max())
     return low, probabilities / probabilities.sum()

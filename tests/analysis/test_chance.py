@@ -81,7 +81,10 @@ def test_nothing_selected_is_no_number() -> None:
     assert jaccard(0, 0, 3) == common_share(0, 0, 3) == 0
 
 
-@pytest.mark.parametrize("sizes", [Sizes(10**8, 10**4, 10**4), Sizes(10**6, 3000, 900_000)])
+@pytest.mark.parametrize(
+    "sizes",
+    [Sizes(10**8, 10**4, 10**4), Sizes(10**6, 3000, 900_000), Sizes(10**9, 10**6, 10**6)],
+)
 def test_one_large_weight_is_hypergeometric(sizes: Sizes) -> None:
     """As scipy computes it, of very many parameters."""
     found = common_by_chance([sizes])
