@@ -8,8 +8,8 @@ import numpy as np
 
 from mathneuro.analysis.inspection import OVERLAP_COLUMNS, overlap_cells
 from mathneuro.analysis.pairs import Kind, Tally, find_pairs
-from mathneuro.analysis.writing import Cell, Table
-from mathneuro.estimates import Estimate
+from mathneuro.analysis.ranges import Range, mean_range
+from mathneuro.analysis.writing import Table, number_of_texts
 from mathneuro.grid import Setting
 from mathneuro.report.cells import Series
 
@@ -34,11 +34,11 @@ class Compared:
     first: Setting
     second: Setting
     kind: Kind
-    cells: dict[str, Cell]
+    cells: dict[str, float]
 
     def number(self, column: str) -> float:
         """Return one of the cells."""
-        return float(self.cells[column] or 0.0)
+        return float(self.cells[column])
 
     @property
     def series(self) -> Series:
@@ -63,9 +63,9 @@ class Agreement:
 
     pairs: int
     selected: float
-    share: Estimate
+    share: Range
     deviation: float
-    chance: Estimate
+    chance: Range
     jaccard: float
     jaccard_by_chance: float
 
@@ -89,25 +89,24 @@ def agree(pairs: Sequence[Compared]) -> Agreement | None:
     known = [each for each in pairs if not math.isnan(each.number("share"))]
     if not known:
         return None
-    shares = np.array([each.number("share") for each in known])
+    shares = [each.number("share") for each in known]
+
+    def mean(column: str) -> float:
+        return float(np.mean([each.number(column) for each in known]))
+
     return Agreement(
         pairs=len(known),
-        selected=float(
-            np.mean([
-                (each.number("first_selected") + each.number("second_selected")) / 2
-                for each in known
-            ])
-        ),
-        share=Estimate(float(shares.mean()), float(shares.min()), float(shares.max())),
-        deviation=float(shares.std(ddof=1)) if len(shares) > 1 else math.nan,
-        chance=Estimate(
-            float(np.mean([each.number("share_by_chance") for each in known])),
+        selected=(mean("first_selected") + mean("second_selected")) / 2,
+        share=mean_range(shares),
+        deviation=float(np.std(shares, ddof=1)) if len(shares) > 1 else math.nan,
+        chance=Range(
+            mean("share_by_chance"),
             min(each.number("share_by_chance_low") for each in known),
             max(each.number("share_by_chance_high") for each in known),
         ),
-        jaccard=float(np.mean([each.number("jaccard") for each in known])),
-        jaccard_by_chance=float(np.mean([each.number("jaccard_by_chance") for each in known])),
-    )  # fmt: skip
+        jaccard=mean("jaccard"),
+        jaccard_by_chance=mean("jaccard_by_chance"),
+    )
 
 
 def agreements(pairs: Iterable[Compared], kind: Kind) -> dict[Key, Agreement]:
@@ -135,11 +134,7 @@ def agreement_table(found: Sequence[Compared]) -> Table:
                "first_repeat", "second_num_samples", "second_repeat", *OVERLAP_COLUMNS)  # fmt: skip
     return Table(columns, [
         (each.first.method, "+".join(each.first.calibration), each.first.proportion, each.kind,
-         _texts(each.first), each.first.repeat, _texts(each.second), each.second.repeat,
-         *each.cells.values())
+         number_of_texts(each.first.num_samples), each.first.repeat,
+         number_of_texts(each.second.num_samples), each.second.repeat, *each.cells.values())
         for each in found
     ])  # fmt: skip
-
-
-def _texts(setting: Setting) -> str | int:
-    return "all" if setting.num_samples is None else setting.num_samples

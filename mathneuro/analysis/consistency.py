@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from mathneuro.analysis.agreement import Compared, compare_all
 from mathneuro.analysis.location import Removed, Share, locate, removed_by_calibration
 from mathneuro.analysis.pairs import Tally, selections_of, tally
-from mathneuro.analysis.writing import Table
+from mathneuro.analysis.ranges import NO_RANGE, Range, mean_range
+from mathneuro.analysis.writing import Table, number_of_texts
 from mathneuro.errors import InputError
-from mathneuro.estimates import Estimate
 from mathneuro.fields import read_fields
 from mathneuro.grid import Setting
 from mathneuro.groups import Place, find_places
@@ -64,9 +62,9 @@ class Located:
     place: Place
     repeats: int
     units: int
-    of_place: Estimate
-    of_selected: Estimate
-    removed: Estimate | None
+    of_place: Range
+    of_selected: Range
+    removed: Range | None
 
 
 @dataclass(frozen=True)
@@ -146,6 +144,11 @@ def find_consistency(study: Study, plan: Plan, model: CausalLanguageModel) -> Co
         if each.draw in importances
         and (each.method not in NEED_ACTIVATIONS or importances[each.draw].activations)
     ]
+    if not settings:
+        raise InputError(
+            f"folder: the importance in {study.folder} holds no activations, which the methods of "
+            f"this grid need ({', '.join(study.grid.methods)}); run `sweep` with it"
+        )
     uncounted = {
         each.draw.name for each in planned if each.draw in importances and each not in settings
     }
@@ -163,13 +166,12 @@ def location_table(found: Consistency) -> Table:
         "share_of_units_highest", "share_of_selected", "share_of_selected_lowest",
         "share_of_selected_highest", "removed_by_calibration", "removed_lowest", "removed_highest",
     )  # fmt: skip
-    nothing = Estimate(float("nan"))
     rows = []
     for each in found.located:
-        numbers = (each.of_place, each.of_selected, each.removed or nothing)
+        numbers = (each.of_place, each.of_selected, each.removed or NO_RANGE)
         rows.append((
             each.series.method, "+".join(each.series.calibration),
-            "all" if each.num_samples is None else each.num_samples, each.proportion,
+            number_of_texts(each.num_samples), each.proportion,
             each.place.level, each.place.block_name, each.place.projection, each.repeats,
             "neurons" if each.series.method in MODEL_METHODS else "parameters", each.units,
             *(end for number in numbers for end in (number.value, number.low, number.high)),
@@ -218,13 +220,7 @@ def _located(
 ) -> Located:
     return Located(
         series, num_samples, proportion, place, len(shares), shares[0].parameters,
-        of_place=_range([each.of_place for each in shares]),
-        of_selected=_range([each.of_selected for each in shares]),
-        removed=None if removed is None else _range([each.share for each in removed]),
+        of_place=mean_range([each.of_place for each in shares]),
+        of_selected=mean_range([each.of_selected for each in shares]),
+        removed=None if removed is None else mean_range([each.share for each in removed]),
     )  # fmt: skip
-
-
-def _range(values: Sequence[float]) -> Estimate:
-    """Return the mean with the lowest and the highest; NaN if one of them is."""
-    array = np.array(values)
-    return Estimate(float(array.mean()), float(array.min()), float(array.max()))

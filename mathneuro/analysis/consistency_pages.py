@@ -14,8 +14,15 @@ from mathneuro.analysis.consistency import (
     location_table,
 )
 from mathneuro.analysis.consistency_figures import consistency_figures
-from mathneuro.analysis.writing import NO_NUMBER, SUMMARY, percent, write_analysis
-from mathneuro.estimates import Estimate
+from mathneuro.analysis.ranges import NO_RANGE, Range
+from mathneuro.analysis.writing import (
+    NO_NUMBER,
+    SUMMARY,
+    number_of_texts,
+    percent,
+    percents,
+    write_analysis,
+)
 from mathneuro.module import CausalLanguageModel
 from mathneuro.report import wording
 from mathneuro.report.tables import markdown_table
@@ -73,7 +80,8 @@ def terminal_lines(found: Consistency) -> list[str]:
         for series, proportion in dict.fromkeys(key[:2] for key in repeats):
             mine = [repeats.get((series, proportion, each, each)) for each in numbers]
             chance = NO_NUMBER if mine[-1] is None else percent(mine[-1].chance.value)
-            rows.append((str(series), f"{proportion:g}", *map(_short, mine), chance))
+            shares = [NO_NUMBER if each is None else percents(each.share) for each in mine]
+            rows.append((str(series), f"{proportion:g}", *shares, chance))
         lines += [*aligned([header, *rows]), ""]
     most = found.numbers[-1]
     removed = [
@@ -89,14 +97,6 @@ def terminal_lines(found: Consistency) -> list[str]:
         )
         lines.append(f"{series}: of the top for math the calibration removed {told or 'nothing'}")
     return [*lines, ""]
-
-
-def _short(agreement: Agreement | None) -> str:
-    """Write a mean with the lowest and the highest."""
-    if agreement is None:
-        return NO_NUMBER
-    low, high = (100 * (end or 0.0) for end in (agreement.share.low, agreement.share.high))
-    return f"{percent(agreement.share.value)} [{low:.3g}, {high:.3g}]"
 
 
 def _notes(found: Consistency) -> list[str]:
@@ -156,15 +156,11 @@ def _agreement_table(found: Mapping[Key, Agreement]) -> list[str]:
               "deviation", "by chance", "Jaccard", "by chance")  # fmt: skip
     rows = []
     for (series, proportion, first, second), each in found.items():
-        texts = dict.fromkeys(
-            "all" if number is None else str(number) for number in (first, second)
-        )
-        chance, ends = each.chance, (each.chance.low or 0.0, each.chance.high or 0.0)
+        texts = dict.fromkeys(str(number_of_texts(number)) for number in (first, second))
         rows.append((
             str(series), " and ".join(texts), f"{proportion:g}", str(each.pairs),
-            f"{each.selected:,.0f}", _short(each), percent(each.deviation),
-            f"{percent(chance.value)} [{100 * ends[0]:.3g}, {100 * ends[1]:.3g}]",
-            f"{each.jaccard:.3g}", f"{each.jaccard_by_chance:.3g}",
+            f"{each.selected:,.0f}", percents(each.share), percent(each.deviation),
+            percents(each.chance), f"{each.jaccard:.3g}", f"{each.jaccard_by_chance:.3g}",
         ))  # fmt: skip
     return markdown_table(header, rows)
 
@@ -177,14 +173,14 @@ def _located_table(found: Sequence[Located]) -> list[str]:
     if found[0].removed is None:
         return lines
     header = ("removed by calibration", *header[1:])
-    removed = _by_proportion(found, header, lambda each: each.removed or Estimate(math.nan))
+    removed = _by_proportion(found, header, lambda each: each.removed or NO_RANGE)
     return [*lines, *removed, ""]
 
 
 def _by_proportion(
     found: Sequence[Located],
     header: Sequence[str],
-    number: Callable[[Located], Estimate],
+    number: Callable[[Located], Range],
 ) -> list[str]:
     rows: dict[str, list[str]] = {}
     for each in found:

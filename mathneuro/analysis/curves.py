@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mathneuro.estimates import Estimate
+from mathneuro.analysis.ranges import Range
 from mathneuro.report.cells import Series
 from mathneuro.report.marks import finite_pairs
 from mathneuro.report.style import (
@@ -33,8 +33,8 @@ class Point:
     """
 
     place: float
-    share: Estimate
-    chance: Estimate
+    share: Range
+    chance: Range
 
 
 def agreement_curves(

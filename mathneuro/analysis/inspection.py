@@ -120,7 +120,7 @@ OVERLAP_COLUMNS = (
 """Of what two selections have in common."""
 
 
-def overlap_cells(overlap: Overlap) -> tuple[float | int | None, ...]:
+def overlap_cells(overlap: Overlap) -> tuple[float, ...]:
     """Return the cells of `OVERLAP_COLUMNS`."""
     chance, jaccard, share = overlap.chance, overlap.jaccard_by_chance, overlap.share_by_chance
     return (

@@ -15,8 +15,8 @@ from mathneuro.analysis.chance import (
     jaccard,
 )
 from mathneuro.analysis.common import positions_in_common
+from mathneuro.analysis.ranges import Range
 from mathneuro.errors import InputError
-from mathneuro.estimates import Estimate
 from mathneuro.groups import Place
 from mathneuro.selection import Selection
 
@@ -69,10 +69,10 @@ class Overlap:
         return common_by_chance(self.sizes)
 
     @cached_property
-    def jaccard_by_chance(self) -> Estimate:
+    def jaccard_by_chance(self) -> Range:
         """The expected Jaccard index by chance, and the central 95 % of what chance gives."""
         sizes = self.first, self.second
-        return Estimate(
+        return Range(
             expected_jaccard(self.chance, *sizes),
             # The index rises with what is in common, so that ends stay ends.
             jaccard(self.chance.low, *sizes),
@@ -80,10 +80,10 @@ class Overlap:
         )
 
     @cached_property
-    def share_by_chance(self) -> Estimate:
+    def share_by_chance(self) -> Range:
         """The same of `share`."""
         sizes, chance = (self.first, self.second), self.chance
-        return Estimate(*(common_share(x, *sizes) for x in (chance.mean, chance.low, chance.high)))
+        return Range(*(common_share(x, *sizes) for x in (chance.mean, chance.low, chance.high)))
 
 
 Pair = tuple[int, int]

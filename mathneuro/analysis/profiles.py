@@ -63,7 +63,7 @@ def _draw(panel: "Axes", overlaps: Sequence[Overlap], name: str, number: int, jo
     panel.plot(x, y, color=colour, marker=marker, linestyle=line, markersize=5, linewidth=1.2,
                markeredgecolor="white", markeredgewidth=0.5, label=name, zorder=3)  # fmt: skip
     for place, each in enumerate(chance):
-        if each.low is not None and each.high is not None and not math.isnan(each.value):
+        if not math.isnan(each.value):
             panel.plot([place - 0.3, place + 0.3], [each.value] * 2, color=colour, linewidth=1.2,
                        linestyle=":", label="chance" if number == 0 else "_", zorder=2)  # fmt: skip
             panel.fill_between([place - 0.3, place + 0.3], each.low, each.high, color=colour,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mathneuro.analysis.ranges import Range
 from mathneuro.errors import InputError
 from mathneuro.files import write_text
 from mathneuro.report.drawn import Drawn, save_figure, write_summary_page
@@ -118,6 +119,21 @@ def percent(share: float) -> str:
         ('1.23 %', '-')
     """
     return NO_NUMBER if math.isnan(share) else f"{100 * share:.3g} %"
+
+
+def percents(found: Range) -> str:
+    """Write a share with its ends.
+
+    Example:
+        >>> percents(Range(0.5, 0.25, 0.75))
+        '50 % [25, 75]'
+    """
+    return f"{percent(found.value)} [{100 * found.low:.3g}, {100 * found.high:.3g}]"
+
+
+def number_of_texts(num_samples: int | None) -> str | int:
+    """Return the cell of a number of texts."""
+    return "all" if num_samples is None else num_samples
 
 
 def _is_unknown(cell: Cell) -> bool:

@@ -198,6 +198,10 @@ def test_importance_without_activations_is_told(
     told = " ".join(capsys.readouterr().out.split())
     assert "lape left out for 1 draw whose importance holds no activations: n6_r1" in told
     assert "in common" not in told
+    sentence = refused(
+        monkeypatch, capsys, "consistency", [*sweep, *small, "--grid.methods=[lape]"]
+    )
+    assert "holds no activations, which the methods of this grid need (lape)" in sentence
     found = tmp_path / "run" / "consistency"
     assert rows(found / "agreement.csv") == []
     assert {row["method"] for row in rows(found / "location.csv")} == {"mathneuro"}

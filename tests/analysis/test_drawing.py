@@ -14,7 +14,7 @@ from mathneuro.analysis.curves import Point, agreement_curves, removed_curves
 from mathneuro.analysis.heatmaps import block_heatmap, jaccard_matrix
 from mathneuro.analysis.overlap import Overlap
 from mathneuro.analysis.profiles import overlap_profiles
-from mathneuro.estimates import Estimate
+from mathneuro.analysis.ranges import Range
 from mathneuro.groups import Place
 from mathneuro.report.cells import Series
 from mathneuro.report.style import SMALL, drawing, samples_places
@@ -139,8 +139,8 @@ def test_profiles_show_each_pair_and_its_chance() -> None:
 
 def test_curves_show_means_ranges_and_chance() -> None:
     """By proportion and by number of texts, all texts last."""
-    chance = Estimate(0.01, 0.0, 0.02)
-    shares = (Estimate(0.4, 0.3, 0.5), Estimate(0.8, 0.7, 0.9))
+    chance = Range(0.01, 0.0, 0.02)
+    shares = (Range(0.4, 0.3, 0.5), Range(0.8, 0.7, 0.9))
     points = [Point(place, share, chance)
               for place, share in zip((0.001, 0.1), shares, strict=True)]  # fmt: skip
     figure = agreement_curves({"500 texts": {Series("wanda", ()): points}}, "a title", "a caption")
