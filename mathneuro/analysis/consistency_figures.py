@@ -1,5 +1,6 @@
 """Figures of how stable the selections of a sweep are."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,8 @@ def consistency_figures(found: Consistency, name: str) -> Iterator[tuple[str, "F
         title = f"{name}: where the selections of {series} lie, {wording.samples(most)}"
         cells = _cells([each for each in mine if each.series == series])
         caption = f"{KEPT}, mean over repeats. Grey: there is no such weight."
-        yield f"location_{number}", block_heatmap(cells, title, caption, percents=False)
+        if cells:
+            yield f"location_{number}", block_heatmap(cells, title, caption, percents=False)
     removed = _removed(mine)
     if removed:
         title = f"{name}: what calibration removed of the top for math, {wording.samples(most)}"
@@ -82,7 +84,9 @@ def _removed(found: Sequence[Located]) -> dict[str, dict[str, list[tuple[float, 
     """Return the lines of what calibration removed: the whole and each projection."""
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for each in found:
-        if each.removed is not None and each.place.level in ("whole", "projection"):
+        if each.removed is None or math.isnan(each.removed.value):
+            continue
+        if each.place.level in ("whole", "projection"):
             lines = panels.setdefault(str(each.series), {})
             label = each.place.projection or "whole model"
             lines.setdefault(label, []).append((each.proportion, each.removed.value))

@@ -206,6 +206,9 @@ def test_importance_without_activations_is_told(
     assert rows(found / "agreement.csv") == []
     assert {row["method"] for row in rows(found / "location.csv")} == {"mathneuro"}
     assert {path.stem for path in (found / "figures").iterdir()} == {"location_1", "removed"}
+    nothing = ["--grid.methods=[mathneuro]", "--grid.proportions=[0.0]"]
+    run(monkeypatch, "consistency", [*sweep, *small, *nothing])
+    assert not list((found / "figures").iterdir())
 
 
 @pytest.mark.parametrize(
