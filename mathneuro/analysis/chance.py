@@ -73,9 +73,9 @@ def common_by_chance(weights: Iterable[Sizes]) -> Chance:
     the interval are those of the normal distribution with the exact mean, variance and skewness
     (Cornish and Fisher 1938), rounded to the number whose cumulative probability reaches them. A
     hypergeometric number is distributed as a sum of independent ones of 0 or 1 (Vatutin and
-    Mikhailov 1982), so that the theorem of Berry and Esseen holds for the sum over weights: even
-    without the skewness, cumulative probabilities are off by at most 0.56 / sqrt(variance), which
-    is 0.011 there.
+    Mikhailov 1982), so that the theorem of Berry and Esseen holds for the sum over weights (its
+    constant: Shevtsova 2010): even without the skewness, cumulative probabilities are off by at
+    most 0.56 / sqrt(variance), which is 0.011 there.
 
     Args:
         weights: The sizes of both selections in each weight.

@@ -21,6 +21,9 @@ MOST_NAMES = 26
 ROW, COLUMN = 0.28, 0.62
 """Height and width of a cell in inches; of many rows each is lower."""
 
+WIDE = 0.9
+"""Height and width of a cell in inches that holds two numbers."""
+
 TALL, LOW = 8.0, 4.6
 """Height in inches that all rows of a panel have together, in few panels and in many."""
 
@@ -87,7 +90,8 @@ def jaccard_matrix(
         for row, column in ((first, second), (second, first)):
             values[row][column] = overlap.jaccard
             notes[row][column] = f"({overlap.jaccard_by_chance.value:.2g})"
-    side = max(3.6, 0.9 * number + 1.6)
+    cell = WIDE if number**2 <= MOST_NUMBERS else ROW
+    side = max(3.6, cell * number + 1.6)
     figure, (panel,) = new_figure(1, title, caption, side + 0.8, side, beside=0.2)
     _draw(panel, values, 1.0, notes)
     panel.set_xticks(range(number), names, rotation=45, ha="right", rotation_mode="anchor")

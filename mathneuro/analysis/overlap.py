@@ -14,7 +14,7 @@ from mathneuro.analysis.chance import (
     expected_jaccard,
     jaccard,
 )
-from mathneuro.analysis.common import positions_in_common
+from mathneuro.analysis.common import number_in_common, pack
 from mathneuro.analysis.ranges import Range
 from mathneuro.errors import InputError
 from mathneuro.groups import Place
@@ -116,8 +116,8 @@ def overlaps(
     common: dict[str, list[int]] = {}
     parameters = {name: count_parameters(selections[0].shapes[name]) for name in names}
     for name in names:
-        positions = [each.positions[name] for each in selections]
-        common[name] = positions_in_common(positions, parameters[name], pairs)
+        packed = [pack(each.positions[name], parameters[name]) for each in selections]
+        common[name] = [number_in_common(packed[first], packed[second]) for first, second in pairs]
     counts = [count_selected(each) for each in selections]
     return {
         (first, second): {

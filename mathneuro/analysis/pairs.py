@@ -11,7 +11,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from mathneuro.analysis.chance import Sizes
-from mathneuro.analysis.common import positions_in_common
+from mathneuro.analysis.common import number_in_common, pack
 from mathneuro.analysis.overlap import Overlap, Pair
 from mathneuro.cutoffs import Cutoffs
 from mathneuro.data.draws import DrawKey
@@ -109,8 +109,8 @@ def tally(
 ) -> Tally:
     """Select by every setting, weight by weight, and count what the selections have in common.
 
-    Only the selections of one weight that differ in nothing but their draw are there at once, at
-    one bit a parameter.
+    Only the selections of one weight that differ in nothing but their draw are there at once, each
+    with at most one bit a parameter.
 
     Args:
         weights: The weights that take part, by name.
@@ -134,18 +134,19 @@ def tally(
         for method, found in units.items():
             found.append(weight.in_features if method in MODEL_METHODS else weight.numel)
         for numbers in _alike(settings):
-            positions = [
-                neurons[number][name]
-                if number in neurons
-                else _positions(name, weight, importances, settings[number], seed, cutoffs)
-                for number in numbers
-            ]
-            selected[numbers, column] = [len(each) for each in positions]
-            mine = [pair for pair in combinations(range(len(numbers)), 2)
-                    if (numbers[pair[0]], numbers[pair[1]]) in common]  # fmt: skip
-            of = units[settings[numbers[0]].method][-1]
-            for pair, count in zip(mine, positions_in_common(positions, of, mine), strict=True):
-                common[numbers[pair[0]], numbers[pair[1]]] += count
+            size = units[settings[numbers[0]].method][-1]
+            packed = {}
+            for number in numbers:
+                if number in neurons:
+                    positions = neurons[number][name]
+                else:
+                    importance = importances[settings[number].draw]
+                    positions = _positions(weight, importance, settings[number], seed, cutoffs)
+                packed[number] = pack(positions, size)
+                selected[number, column] = packed[number].count
+            for pair in combinations(numbers, 2):
+                if pair in common:
+                    common[pair] += number_in_common(packed[pair[0]], packed[pair[1]])
     return Tally(settings, list(weights), units, selected, common)
 
 
@@ -158,19 +159,14 @@ def _alike(settings: Sequence[Setting]) -> Iterator[list[int]]:
 
 
 def _positions(
-    name: str,
-    weight: Weight,
-    importances: Mapping[DrawKey, Importance],
-    setting: Setting,
-    seed: int,
-    cutoffs: Cutoffs,
+    weight: Weight, importance: Importance, setting: Setting, seed: int, cutoffs: Cutoffs
 ) -> Tensor:
     """Select in one weight, by a method that looks at one at a time."""
     selection = select(
-        {name: weight}, importances[setting.draw], setting.method, setting.proportion,
-        setting.calibration, seed=seed, repeat=setting.repeat, cutoffs=cutoffs,
+        {weight.name: weight}, importance, setting.method, setting.proportion, setting.calibration,
+        seed=seed, repeat=setting.repeat, cutoffs=cutoffs,
     )  # fmt: skip
-    return selection.positions[name]
+    return selection.positions[weight.name]
 
 
 def _neurons(

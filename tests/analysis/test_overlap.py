@@ -1,12 +1,12 @@
 """What selections have in common and where they lie, against sets of positions."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 import torch
 
-from mathneuro.analysis.common import positions_in_common
+from mathneuro.analysis.common import number_in_common, pack
 from mathneuro.analysis.concentration import most_selected
 from mathneuro.analysis.location import locate, removed_by_calibration
 from mathneuro.analysis.overlap import (
@@ -82,20 +82,21 @@ def test_overlaps_equal_sets() -> None:
                     assert each.low <= each.value <= each.high or each.low == each.high
 
 
-def test_bits_count_as_sets_do() -> None:
-    """At sizes around that of a word, and of nothing."""
-    for parameters in (1, 63, 64, 65, 1000):
+def test_bits_and_positions_count_as_sets_do() -> None:
+    """At sizes around that of a word; of nothing, few, many and all."""
+    for parameters in (1, 63, 64, 65, 1000, 9999):
         generator = torch.Generator().manual_seed(parameters)
-        masks = [torch.rand(parameters, generator=generator) < each for each in (0.0, 0.3, 1.0)]
-        positions = [mask.nonzero().flatten() for mask in masks]
-        pairs = [(0, 1), (1, 2), (2, 2)]
-        assert positions_in_common(positions, parameters, pairs) == [
-            int((masks[i] & masks[j]).sum()) for i, j in pairs
-        ]
-        # Of a weight that is much larger the positions themselves are compared.
-        assert positions_in_common(positions, 10**15, pairs) == [
-            int((masks[i] & masks[j]).sum()) for i, j in pairs
-        ]
+        shares = (0.0, 0.004, 0.01, 0.3, 1.0)
+        masks = [torch.rand(parameters, generator=generator) < share for share in shares]
+        packed = [pack(mask.nonzero().flatten(), parameters) for mask in masks]
+        far = [pack(mask.nonzero().flatten(), 10**15) for mask in masks]
+        for i, j in product(range(len(masks)), repeat=2):
+            common = int((masks[i] & masks[j]).sum())
+            assert number_in_common(packed[i], packed[j]) == common
+            assert number_in_common(far[i], far[j]) == common
+        assert [each.count for each in packed] == [int(mask.sum()) for mask in masks]
+        assert packed[-1].words is not None
+        assert all(each.words is None for each in far)
 
 
 def test_location_equals_sets() -> None:
