@@ -4,7 +4,6 @@ import platform
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
@@ -106,7 +105,7 @@ class RecordSweep(SettingCallback):
                 importance.save(path)
             elif importance.activations and not holds_activations(path):
                 # Norms stay those that earlier settings were selected by.
-                before = self._read(run, draw, path)
+                before = self._read(run, study, draw)
                 before.activations, before.tokens = importance.activations, importance.tokens
                 before.save(path)
 
@@ -114,24 +113,19 @@ class RecordSweep(SettingCallback):
         """Read the importance of every draw."""
         run.module.importances = {}
         for draw in study.draws:
-            path = study.importance_path(draw)
-            if path.exists():
-                run.module.importances[draw] = self._read(run, draw, path)
+            if study.importance_path(draw).exists():
+                run.module.importances[draw] = self._read(run, study, draw)
         if run.module.identification is None:
             run.module.identification = Identification(0, 0, 0.0, study.folder / "importance")
 
-    def _read(self, run: Run, draw: DrawKey, path: Path) -> Importance:
+    def _read(self, run: Run, study: Study, draw: DrawKey) -> Importance:
         """Read the importance of a draw, and make sure that it is of this model and data."""
-        try:
-            loaded = Importance.load(path)
-            loaded.check_model(run.module.identity["weight_hash"], path)
-            loaded.check_weights(run.module.coverage.weights, path)
-            _check_texts(loaded, run.data.fingerprints(draw))
-        except InputError as error:
-            raise InputError(
-                f"folder: {path} cannot be used; delete it to have it measured again ({error})"
-            ) from error
-        return loaded
+        return study.read_importance(
+            draw,
+            run.module.identity["weight_hash"],
+            run.module.coverage.weights,
+            lambda loaded: _check_texts(loaded, run.data.fingerprints(draw)),
+        )
 
 
 def _log(run: Run, study: Study, name: str, scores: Scores) -> None:

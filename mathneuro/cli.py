@@ -192,7 +192,7 @@ class CommandLine(LightningCLI):
         folder = self._get(self.config_init, "folder")
         if self.subcommand not in NO_FOLDER and not self._get(self.config_init, "dry_run", False):
             make_folder(folder)
-        if self.subcommand == "sweep" and trainer["logger"] is None:
+        if self.subcommand in ("sweep", "consistency") and trainer["logger"] is None:
             # A sweep writes TensorBoard's pages itself, so that they are whole after a resume.
             keywords["logger"] = False
         elif trainer["logger"] in (None, True):

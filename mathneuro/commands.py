@@ -1,10 +1,10 @@
 """The commands' names, by what they need."""
 
-NEED_MODEL = ("operate", "predict", "validate", "sweep", "export", "show")
+NEED_MODEL = ("operate", "predict", "validate", "sweep", "consistency", "export", "show")
 """The commands that need a model."""
 
-ALONE = ("combine", "prepare", "report")
+ALONE = ("combine", "inspect", "prepare", "report")
 """The commands that need neither model nor data nor a Trainer, but files alone."""
 
-NO_FOLDER = ("export", "show")
-"""The commands that need a model and leave nothing in the folder of the run."""
+NO_FOLDER = ("consistency", "export", "show")
+"""The commands that need a model and make no folder of a run."""

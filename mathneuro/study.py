@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from mathneuro.files import to_json, write_json
 from mathneuro.finished import FORMAT as SETTING_FORMAT
 from mathneuro.finished import read_result
 from mathneuro.grid import BEFORE, Grid, Setting
-from mathneuro.importance import holds_activations
+from mathneuro.importance import Importance, holds_activations
 from mathneuro.methods import NEED_ACTIVATIONS
 from mathneuro.scores import Scores
 from mathneuro.selection import Selection
 from mathneuro.shard import Shard
+from mathneuro.weights import Weight
 
 FORMAT = "mathneuro-sweep-1"
 
@@ -115,6 +116,36 @@ class Study:
         if not path.exists():
             return False
         return setting.method not in NEED_ACTIVATIONS or holds_activations(path)
+
+    def read_importance(
+        self,
+        draw: DrawKey,
+        weight_hash: str,
+        weights: Mapping[str, Weight],
+        check: Callable[[Importance], None] = lambda _importance: None,
+    ) -> Importance:
+        """Read the importance of a draw, and make sure that it is of this model.
+
+        Args:
+            draw: The draw.
+            weight_hash: Hash of the model's weights.
+            weights: The weights that take part, by name.
+            check: Raises an InputError if something else is wrong with it.
+
+        Raises:
+            InputError: If it is damaged, or of another model.
+        """
+        path = self.importance_path(draw)
+        try:
+            loaded = Importance.load(path)
+            loaded.check_model(weight_hash, path)
+            loaded.check_weights(weights, path)
+            check(loaded)
+        except InputError as error:
+            raise InputError(
+                f"folder: {path} cannot be used; delete it to have it measured again ({error})"
+            ) from error
+        return loaded
 
     def expect(self, section: str, values: Mapping[str, Any]) -> None:
         """Note what changes results, and refuse to go on where results were made otherwise.

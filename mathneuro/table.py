@@ -1,6 +1,6 @@
 """The end table: every score before and after, with what is needed to read it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mathneuro.changes import changes
@@ -86,7 +86,16 @@ def markdown(scores: Mapping[str, Scores], changed: Mapping[str, Comparison] | N
 
 def plain(scores: Mapping[str, Scores]) -> list[str]:
     """Write the table as lines of text, for the terminal; no cell is ever cut."""
-    rows = cells(scores)
+    return aligned(cells(scores))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Write rows of cells as lines of text whose columns stand below one another.
+
+    Example:
+        >>> aligned([("a", "b"), ("long", "c")])
+        ['a      b', 'long   c']
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

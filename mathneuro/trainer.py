@@ -18,7 +18,7 @@ from mathneuro.signals import killable
 from mathneuro.spread import spread_over_all
 from mathneuro.strategies import check_strategy
 from mathneuro.study import Study, fingerprint
-from mathneuro.terminal import counted, say, tell
+from mathneuro.terminal import counted, is_first_process, say, tell
 from mathneuro.watch import starting, watch_children
 
 if TYPE_CHECKING:
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from mathneuro.ranks import Ranks
 
 
-Command = Literal["operate", "predict", "sweep", "validate"]
+Command = Literal["consistency", "operate", "predict", "sweep", "validate"]
 
 
 class MathNeuroTrainer(Trainer):
     """Lightning's Trainer with the commands.
 
-    ``operate``, ``predict``, ``sweep`` and ``validate``; ``report`` needs no Trainer.
+    ``operate``, ``predict``, ``sweep``, ``validate`` and ``consistency``; ``report`` and
+    ``inspect`` need no Trainer.
     """
 
     command: Command | None = None
@@ -70,18 +71,7 @@ class MathNeuroTrainer(Trainer):
             dry_run: Whether only the plan is printed.
         """
         self._begin("sweep")
-        if datamodule.repeat != 1:
-            raise InputError(
-                f"data.repeat: got {datamodule.repeat}, but a sweep runs the repeats 1 to "
-                "grid.repeats; leave it out"
-            )
-        study = Study(
-            Path(self.default_root_dir),
-            self.grid,
-            datamodule.names,
-            datamodule.num_samples,
-            part := Shard.parse(shard),
-        )
+        study = self._study(datamodule, part := Shard.parse(shard))
         datamodule.draws = study.draws
         if self.is_global_zero:
             for label, text in plan_lines(study, datamodule):
@@ -104,6 +94,27 @@ class MathNeuroTrainer(Trainer):
             tell("sweep", f"left to other shards: {counted(study.missing(), 'setting')}")
         else:
             self.report(study.folder)
+
+    def consistency(self, model: "CausalLanguageModel", datamodule: "TextDataModule") -> None:
+        """Show how stable the selections of a sweep are, from the importance in its folder.
+
+        The model's weights are loaded, but nothing runs through it.
+        """
+        if not is_first_process():
+            return
+        self._begin("consistency")
+        study = self._study(datamodule, Shard(1, 1))
+        from mathneuro.analysis.consistency import read_plan
+        from mathneuro.analysis.consistency_pages import write_consistency
+
+        plan = read_plan(study)
+        study.expect("trainer", {"precision": str(self.precision)})
+        # As Lightning does where a stage begins: weights may be converted.
+        with self.precision_plugin.module_init_context():
+            model.configure_model()
+        self.precision_plugin.convert_module(model)
+        for line in write_consistency(study, plan, model):
+            say(line)
 
     @override
     def predict(  # type: ignore[override]
@@ -267,6 +278,37 @@ class MathNeuroTrainer(Trainer):
 
         for line in write_report(folder, math, others).lines:
             say(line)
+
+    @staticmethod
+    def inspect(
+        edits: list[Path], names: list[str] | None = None, folder: Path = Path("runs/inspected")
+    ) -> None:
+        """Show where the parameters of saved edits lie and what edits have in common.
+
+        Args:
+            edits: Edit files that ``operate`` wrote, for models of the same shapes.
+            names: What to call them. null: by their folders.
+            folder: Where the summary, tables, figures and TensorBoard's page go.
+        """
+        from mathneuro.analysis.inspection_pages import write_inspection
+
+        for line in write_inspection(edits, names, folder):
+            say(line)
+
+    def _study(self, datamodule: "TextDataModule", shard: Shard) -> Study:
+        """Return the sweep that the config describes."""
+        if datamodule.repeat != 1:
+            raise InputError(
+                f"data.repeat: got {datamodule.repeat}, but a sweep runs the repeats 1 to "
+                "grid.repeats; leave it out"
+            )
+        return Study(
+            Path(self.default_root_dir),
+            self.grid,
+            datamodule.names,
+            datamodule.num_samples,
+            shard,
+        )
 
     def _launch(self, model: "CausalLanguageModel") -> "Ranks":
         """Start the other processes now, and not with the first stage, and find one another."""

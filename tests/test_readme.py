@@ -40,7 +40,14 @@ def test_commands_run_in_their_order_and_then_the_code(
     assert len(local) >= 9
     few = ["--lm_eval.limit=10", "--data.held_out=5"]
     fewer = [*few, "--grid.repeats=1", "--grid.proportions=[0.05]"]
-    extra = {"sweep": fewer, "report": [], "combine": []}
+    extra = {
+        "sweep": fewer,
+        "consistency": fewer,
+        "report": [],
+        "inspect": [],
+        "combine": [],
+        "prepare": [],
+    }
     for name, *arguments in local:
         words = [name, *arguments, *extra.get(name, few)]
         if "--trainer.devices" in words:
@@ -53,7 +60,8 @@ def test_commands_run_in_their_order_and_then_the_code(
         if name not in extra and "--folder" in arguments:
             folder = arguments[arguments.index("--folder") + 1]
             assert (tmp_path / folder / "results.json").exists()
-    assert (tmp_path / "runs" / "sweep" / "report" / "summary.md").exists()
+    for folder in ("sweep/report", "sweep/consistency", "inspected"):
+        assert (tmp_path / "runs" / folder / "summary.md").exists()
     assert (tmp_path / "exported" / "tiny-pruned" / "README.md").exists()
     for code in blocks("python"):
         exec(compile(code, "README.md", "exec"), {})

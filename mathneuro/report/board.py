@@ -15,7 +15,7 @@ from mathneuro.fields import Fields
 from mathneuro.finished import Result, as_result
 from mathneuro.report import wording
 from mathneuro.report.cells import Cell, are_perplexities
-from mathneuro.report.figures import Drawn
+from mathneuro.report.drawn import Drawn, write_summary_page
 from mathneuro.report.folders import replace_folder
 from mathneuro.report.reading import Study
 from mathneuro.report.roles import all_labels
@@ -48,10 +48,8 @@ def write_board(study: Study, found: Sequence[Cell], drawn: Sequence[Drawn], sum
 
     def write(folder: Path) -> None:
         unit = _unit([cell.proportion for cell in found])
-        with _writer(folder / OVERVIEW / SUMMARY) as writer:
-            writer.add_text(SUMMARY, f"{_how_to_read(unit)}\n\n{summary}")
-            for each in drawn:
-                writer.add_image(f"figures/{each.png.stem}", _pixels(each.png), dataformats="HWC")
+        text = f"{_how_to_read(unit)}\n\n{summary}"
+        write_summary_page(folder / OVERVIEW / SUMMARY, SUMMARY, text, drawn)
         _write_curves(folder / OVERVIEW, found, all_labels(study), unit)
         for result in study.results.values():
             _write_setting(folder / SETTINGS / result.name, result)
@@ -165,12 +163,3 @@ def _writer(folder: Path) -> Iterator["SummaryWriter"]:
 
     with SummaryWriter(str(folder)) as writer:
         yield writer
-
-
-def _pixels(path: Path) -> Any:  # noqa: ANN401
-    """Read a PNG file as bytes of red, green and blue, ``[height, width, 3]``."""
-    import numpy as np
-    from PIL import Image
-
-    with Image.open(path) as image:
-        return np.asarray(image.convert("RGB"))

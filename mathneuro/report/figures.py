@@ -1,13 +1,12 @@
 """All figures of a report."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mathneuro.files import write_file
 from mathneuro.report import wording
 from mathneuro.report.cells import Cell, all_series, by_panel
+from mathneuro.report.drawn import Drawn, save_figure
 from mathneuro.report.lines import by_proportion, by_samples
 from mathneuro.report.reading import Study
 from mathneuro.report.roles import Roles
@@ -20,24 +19,6 @@ if TYPE_CHECKING:
 KINDS = ("scatter", "proportion", "samples")
 """How the names of the files begin."""
 
-RESOLUTION = 150
-"""Dots per inch of PNG files."""
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """One figure.
-
-    Attributes:
-        title: Its title.
-        png: Its file.
-        svg: The same, scalable.
-    """
-
-    title: str
-    png: Path
-    svg: Path
-
 
 def draw_figures(study: Study, found: Sequence[Cell], roles: Roles, folder: Path) -> list[Drawn]:
     """Draw everything; figures of an earlier report that are not drawn again are removed.
@@ -48,11 +29,10 @@ def draw_figures(study: Study, found: Sequence[Cell], roles: Roles, folder: Path
         roles: Which scores stand for what.
         folder: Where the files go.
     """
-    drawn = []
     with drawing():
-        for name, figure in _figures(study, found, roles):
-            png, svg = _save(figure, folder / name)
-            drawn.append(Drawn(figure.get_suptitle().replace("\n", " "), png, svg))
+        drawn = [
+            save_figure(figure, folder / name) for name, figure in _figures(study, found, roles)
+        ]
     kept = {path for each in drawn for path in (each.png, each.svg)}
     for kind in KINDS:
         for path in folder.glob(f"{kind}_*.*g"):
@@ -79,23 +59,3 @@ def _figures(study: Study, found: Sequence[Cell], roles: Roles) -> Iterator[tupl
             continue
         name = f"samples_x{factor:g}_p{proportion:g}"
         yield name, by_samples(study, mine, roles, styles, (factor, proportion))
-
-
-def _save(figure: "Figure", path: Path) -> list[Path]:
-    """Write a figure as PNG and SVG; the same figure gives the same bytes.
-
-    Args:
-        figure: The figure.
-        path: Where to, without an ending.
-    """
-    kinds: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None}}
-    paths = []
-    for kind, metadata in kinds.items():
-        target = path.with_name(f"{path.name}.{kind}")
-
-        def write(unfinished: Path, kind: str = kind, metadata: object = metadata) -> None:
-            figure.savefig(unfinished, format=kind, dpi=RESOLUTION, metadata=metadata)
-
-        write_file(target, write)
-        paths.append(target)
-    return paths

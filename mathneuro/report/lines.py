@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from mathneuro.estimates import Estimate
 from mathneuro.report import wording
-from mathneuro.report.cells import Cell, all_series, level, samples_order
+from mathneuro.report.cells import Cell, all_series, level
 from mathneuro.report.marks import finite_pairs
 from mathneuro.report.reading import Study
 from mathneuro.report.roles import Roles
@@ -13,9 +13,10 @@ from mathneuro.report.style import (
     Styles,
     add_legend,
     new_figure,
-    place_ticks,
     plain_ticks,
     proportion_axis,
+    samples_axis,
+    samples_places,
     scale,
 )
 
@@ -69,25 +70,16 @@ def by_samples(
         styles: The look of each series.
         place: The factor and the proportion.
     """
-    counts = sorted({cell.num_samples for cell in found}, key=samples_order)
-    numbers = [float(count) for count in counts if count is not None]
-    # All texts stand to the right of every number, wherever that is.
-    far = 4 * max(numbers, default=1.0)
-
-    def across(cell: Cell) -> float:
-        return far if cell.num_samples is None else float(cell.num_samples)
-
+    places = samples_places([cell.num_samples for cell in found])
     title = (
         f"{wording.model_name(study.model)}: scores by number of texts, factor {place[0]:g}, "
         f"proportion {place[1]:g}"
     )
-    figure, panels = _figure(study, found, roles, styles, title, across)
+    figure, panels = _figure(
+        study, found, roles, styles, title, lambda cell: places[cell.num_samples]
+    )
     for panel in panels:
-        panel.set_xlabel("texts of each set")
-        place_ticks(panel, [*numbers, *([far] if None in counts else [])])
-        ticks = [*numbers, *([far] if None in counts else [])]
-        names = [f"{number:g}" for number in numbers] + (["all"] if None in counts else [])
-        panel.set_xticks(ticks, names)
+        samples_axis(panel, places)
     return figure
 
 

@@ -1,7 +1,7 @@
 """How every figure looks."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,9 @@ COLOURS = {"mathneuro": "#0072B2", "wanda": "#D55E00", "random": "#777777", "lap
 
 FURTHER = ("#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Of methods that have no colour of their own, in turn."""
+
+PALETTE = (*COLOURS.values(), *FURTHER)
+"""Of anything else, in turn."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 LINES = ("-", "--", "-.", ":")
@@ -87,7 +90,12 @@ def drawing() -> Iterator[None]:
 
 
 def new_figure(
-    panels: int, title: str, caption: str, width: float = 4.6, height: float = 4.0
+    panels: int,
+    title: str,
+    caption: str,
+    width: float = 4.6,
+    height: float = 4.0,
+    beside: float = BESIDE,
 ) -> tuple["Figure", list["Axes"]]:
     """Make a figure with panels in up to three columns.
 
@@ -97,12 +105,13 @@ def new_figure(
         caption: Below all panels.
         width: Of a panel in inches.
         height: Of a panel in inches.
+        beside: Width in inches of what stands to the right of the panels, as a legend does.
     """
     from matplotlib.figure import Figure
 
     columns = min(panels, 3)
     rows = -(-panels // columns)
-    figure = Figure(figsize=(width * columns + BESIDE, height * rows + 0.9), layout="constrained")
+    figure = Figure(figsize=(width * columns + beside, height * rows + 0.9), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).flatten().tolist()
     for unused in axes[panels:]:
         unused.remove()
@@ -164,6 +173,27 @@ def proportion_axis(axes: "Axes", proportions: Sequence[float]) -> None:
     """Make the horizontal axis one of proportions, logarithmic, with a tick at each decade."""
     axes.set_xlabel("proportion of each weight")
     place_ticks(axes, proportions)
+
+
+def samples_places(counts: Iterable[int | None]) -> dict[int | None, float]:
+    """Return where numbers of texts stand on an axis: all texts to the right of every number.
+
+    Example:
+        >>> samples_places([None, 100, 10, 100])
+        {10: 10.0, 100: 100.0, None: 400.0}
+    """
+    distinct = set(counts)
+    numbers = sorted(count for count in distinct if count is not None)
+    places: dict[int | None, float] = {count: float(count) for count in numbers}
+    return places | ({None: 4 * max(places.values(), default=1.0)} if None in distinct else {})
+
+
+def samples_axis(axes: "Axes", places: Mapping[int | None, float]) -> None:
+    """Make the horizontal axis one of numbers of texts, logarithmic, with every one named."""
+    axes.set_xlabel("texts of each set")
+    place_ticks(axes, list(places.values()))
+    names = ["all" if count is None else f"{count:g}" for count in places]
+    axes.set_xticks(list(places.values()), names)
 
 
 def place_ticks(axes: "Axes", values: Sequence[float]) -> None:
