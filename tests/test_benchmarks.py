@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jsonargparse import auto_parser
 
-from benchmarks import edits, grid, growth, identification, selection, sweep
+from benchmarks import edits, export, grid, growth, identification, sandbox, selection, sweep
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.measuring import Figure, alternate
 
@@ -38,6 +38,10 @@ def test_selection_and_edits(tmp_path: Path) -> None:
     assert len(json.loads(output.read_text())) == 4
     edits.main(rounds=1, output=output)
     assert json.loads(output.read_text())[0]["value"] > 0
+    sandbox.main(programs=2, rounds=1, output=output)
+    assert json.loads(output.read_text())[0]["value"] > 1
+    export.main(parameters=1_000_000, rounds=1, output=output)
+    assert len(json.loads(output.read_text())) == 4
 
 
 def test_a_sweep_and_how_all_grows(tmp_path: Path) -> None:
