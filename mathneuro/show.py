@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch.utilities.seed import isolate_rng
 
+from mathneuro.data.drawing import place
 from mathneuro.data.tokens import check_chat_template, encode
 from mathneuro.errors import InputError
 from mathneuro.evaluation import EvaluationSettings, load_tasks, quiet
@@ -64,9 +65,9 @@ def shown_texts(data: "TextDataModule", tokenizer: Any, number: int) -> Iterator
     """
     for name, drawn in data.drawn.items():
         texts = drawn.texts
-        _check_number(number, len(texts), f"texts that {data.where(name)} draws")
+        _check_number(number, len(texts), f"texts that {place(name)} draws")
         text = texts[number - 1]
-        tokens = encode(tokenizer, text, drawn.spec.chat_template, data.where(name))
+        tokens = encode(tokenizer, text, drawn.spec.chat_template, place(name))
         cut = tokens[: data.max_length]
         label = f"{name}, row {text.row} of {drawn.spec.path}"
         if len(cut) < len(tokens):
@@ -123,10 +124,10 @@ def _requests(
     live: "LiveModel", name: str, number: int, requests: Sequence[Any]
 ) -> Iterator[Shown]:
     """Show what the model reads of one question: the prompt, or the prompt with each choice."""
-    for place, each in enumerate(requests):
+    for number_of_choice, each in enumerate(requests, start=1):
         kind, arguments = each.request_type, each.args
         label = f"{name}, question {number}"
-        label += f", choice {place + 1} of {len(requests)}" if len(requests) > 1 else ""
+        label += f", choice {number_of_choice} of {len(requests)}" if len(requests) > 1 else ""
         if kind == "loglikelihood":
             context, continuation = live._encode_pair(*arguments)
             answer = f"scored: {arguments[1]!r} ({len(continuation)} tokens)"

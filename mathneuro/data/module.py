@@ -10,17 +10,18 @@ from typing_extensions import override
 
 from mathneuro.data.batches import Batch, BatchedTexts, BatchLimit, bucket, pad
 from mathneuro.data.budget import MOST, MOST_ELSEWHERE, find_budget
-from mathneuro.data.draws import DrawKey, Split, draw, hold_out, some_distinct, without
+from mathneuro.data.drawing import Drawing, draw_sets, place
+from mathneuro.data.draws import DrawKey
 from mathneuro.data.fingerprints import (
     content_fingerprint,
     draw_fingerprint,
     held_out_fingerprint,
     short_hash,
 )
-from mathneuro.data.reading import Text, read_texts
 from mathneuro.data.sets import DrawnSet, TokenizedSet
 from mathneuro.data.spec import MATH, TextSet
-from mathneuro.data.tokens import TokenizedText, check_chat_template, tokenize, writes_the_date
+from mathneuro.data.tokenizing import tokenize_sets
+from mathneuro.data.tokens import TokenizedText
 from mathneuro.errors import InputError
 from mathneuro.ranks import ALONE, Ranks
 
@@ -87,15 +88,12 @@ class TextDataModule(LightningDataModule):
         """Names of the sets: ``math`` first, then the calibration sets."""
         return list(self.specs)
 
-    def where(self, name: str) -> str:
-        """Return where the user gave a set: ``data.math`` or ``data.calibration.NAME``."""
-        return "data.math" if name == MATH else f"data.calibration.{name}"
-
     @property
     def drawn(self) -> dict[str, DrawnSet]:
         """The texts by set; read at the first use, without model or tokenizer."""
         if self._drawn is None:
-            self._drawn = self._draw_all()
+            how = Drawing(self.draws, self.replacement, self.seed, self.number_held_out)
+            self._drawn = draw_sets(self.specs, how)
         return self._drawn
 
     @property
@@ -311,7 +309,7 @@ class TextDataModule(LightningDataModule):
             if seen:
                 raise InputError(
                     f"{option}: its identification used {seen} of the {len(drawn.held_out)} "
-                    f"held-out texts of {self.where(name)}, but it must not have seen any; use the "
+                    f"held-out texts of {place(name)}, but it must not have seen any; use the "
                     "data.seed and data.held_out of that run, or give held_out_path"
                 )
 
@@ -333,92 +331,32 @@ class TextDataModule(LightningDataModule):
             if number < 0:
                 raise InputError(f"data.{label}: got {number}, but it may not be below 0")
         for name, spec in self.specs.items():
-            spec.check(self.where(name))
+            spec.check(place(name))
 
     def _check_held_out(self) -> None:
         """Refuse held-out texts without a token to predict."""
         for name, texts in self.tokenized.items():
             if texts.held_out and all(len(text.tokens) == 1 for text in texts.held_out):
                 raise InputError(
-                    f"{self.where(name)}: each held-out text is one token long, but perplexity "
+                    f"{place(name)}: each held-out text is one token long, but perplexity "
                     "needs two or more; raise data.max_length, or use longer texts"
                 )
 
-    def _draw_all(self) -> dict[str, DrawnSet]:
-        """Read all sets, and draw from what no set holds out."""
-        read = {name: self._read(name) for name in self.specs}
-        held_out = tuple(text for split in read.values() for text in split.held_out)
-        return {name: self._draw(name, split, held_out) for name, split in read.items()}
-
-    def _read(self, name: str) -> Split:
-        """Read one set, and split it."""
-        spec, where = self.specs[name], self.where(name)
-        read = read_texts(spec, where)
-        empty = read.empty
-        if spec.has_own_held_out:
-            field = "held_out_split" if spec.held_out_path is None else "held_out_path"
-            others = read_texts(spec.held_out(), where, field)
-            empty += others.empty
-            held_out = some_distinct(others.texts, self.number_held_out, self.seed, where)
-            return Split(read.texts, held_out, empty)
-        usable, held_out = hold_out(read.texts, self.number_held_out, self.seed, where)
-        return Split(usable, held_out, empty)
-
-    def _draw(self, name: str, split: Split, held_out: tuple[Text, ...]) -> DrawnSet:
-        """Draw from the texts of a set that neither it nor another set holds out."""
-        spec, where = self.specs[name], self.where(name)
-        usable = without(split.usable, held_out)
-        if not usable:
-            raise InputError(
-                f"{where}: each of its texts is held out, by itself or by another set, but some "
-                "must be left for identification; give another file or split, or hold out fewer"
-            )
-        draws = {key: draw(usable, key, self.replacement, self.seed, where) for key in self.draws}
-        return DrawnSet(spec, usable, draws, split.held_out, split.empty)
-
     def _tokenize_all(self, module: "CausalLanguageModel") -> None:
         """Give every text its tokens, before the model's weights are there."""
-        drawn = self.drawn
         vocabulary = getattr(module.config.get_text_config(), "vocab_size", None)
-        tokenizer = module.tokenizer
-        for name, spec in self.specs.items():
-            if spec.chat_template:
-                check_chat_template(tokenizer, self.where(name))
-        tokenized = {name: self._tokenize(tokenizer, name, each) for name, each in drawn.items()}
-        for texts in tokenized.values():
-            _check_vocabulary([*texts.identification, *texts.held_out], vocabulary)
+        tokenizer, drawn = module.tokenizer, self.drawn
+        tokenized = tokenize_sets(tokenizer, drawn, self.max_length, vocabulary)
         pad = tokenizer.pad_token_id
         # Any token will do, if only the model knows it: the mask tells what is padding.
         self._pad_token = 0 if pad is None or pad >= (vocabulary or 0) else pad
         self._tokenized = tokenized
-
-    def _tokenize(self, tokenizer: Any, name: str, drawn: DrawnSet) -> TokenizedSet:  # noqa: ANN401
-        def convert(
-            texts: tuple[Text, ...], counts: list[tuple[int, ...]]
-        ) -> tuple[list[TokenizedText], int]:
-            chat = drawn.spec.chat_template
-            return tokenize(tokenizer, texts, counts, chat, self.max_length, self.where(name))
-
-        identification, cut = convert(drawn.texts, drawn.counts)
-        held_out, held_out_cut = convert(drawn.held_out, [(1,)] * len(drawn.held_out))
-        dated = drawn.spec.chat_template and writes_the_date(tokenizer)
-        return TokenizedSet(identification, held_out, cut + held_out_cut, dated)
 
     def _loader(
         self, texts: list[TokenizedText], limit: BatchLimit, ranks: Ranks
     ) -> DataLoader[Batch]:
         dataset = BatchedTexts(texts, limit, self._pad_token, ranks)
         return DataLoader(dataset, batch_size=None)
-
-
-def _check_vocabulary(texts: list[TokenizedText], vocabulary: int | None) -> None:
-    """Refuse a tokenizer that is not for this model."""
-    for text in texts:
-        if vocabulary is not None and max(text.tokens) >= vocabulary:
-            raise InputError(
-                f"model.tokenizer: {text.name} gives token {max(text.tokens)}, but the model knows "
-                f"only {vocabulary} tokens; use the tokenizer that belongs to the model"
-            )
 
 
 def _count(number: int, noun: str) -> str:
