@@ -150,8 +150,9 @@ class PrintRun(Callback):
         )
         tell(
             "select",
-            f"{origin.get('method')}, proportion {origin.get('proportion')}: {neurons}{count:,} "
-            f"parameters ({100 * share:.3g} %)",
+            f"{origin.get('method')}"
+            + (f", proportion {origin['proportion']}" if "proportion" in origin else "")
+            + f": {neurons}{count:,} parameters ({100 * share:.3g} %)",
         )
         if count == 0:
             tell("note", "nothing is selected, so that nothing changes")

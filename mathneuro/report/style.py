@@ -118,7 +118,7 @@ def new_figure(
     room = width * columns
     # Both stand over the panels alone, since the legend is beside them.
     middle = room / 2 / figure.get_figwidth()
-    figure.suptitle(textwrap.fill(title, int(9 * room)), x=middle, fontweight="bold")
+    figure.suptitle(textwrap.fill(title, int(7.5 * room)), x=middle, fontweight="bold")
     figure.supxlabel(
         textwrap.fill(caption, int(13 * room)), x=middle, fontsize=SMALL, color="#444444"
     )
