@@ -4,9 +4,8 @@ import multiprocessing
 import re
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
@@ -20,8 +19,6 @@ from mathneuro.layers import find_linear_weights
 from mathneuro.loading import ModelSource, load_model, weight_hash
 from mathneuro.selection import Selection, number_selected
 from mathneuro.terminal import quieten, saving_quietly
-
-STATUS = Path("/proc/self/status")
 
 
 def main(
@@ -122,40 +119,46 @@ def peak_of(
 ) -> int:
     """Return the most memory in bytes that some work takes in a process of its own.
 
-    The cache of files, which the system takes back when it needs memory, does not count.
+    The cache of files, which the system takes back when it needs memory, does not count. The
+    process is watched from here, since writing a shard lets no other thread run there.
     """
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_watched, work, source, folder, shard).result()
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, work, source, folder, shard))
+    process.start()
+    theirs.close()
+    ours.recv()
+    start = peak = _anonymous(process.pid)
+    ours.send("go")
+    while not ours.poll(0.001):
+        peak = max(peak, _anonymous(process.pid))
+    ours.recv()
+    process.join()
+    return peak - start
 
 
-def _watched(
-    work: Callable[[ModelSource, Path, str], None], source: ModelSource, folder: Path, shard: str
-) -> int:
+def _work(
+    pipe: Connection,
+    work: Callable[[ModelSource, Path, str], None],
+    source: ModelSource,
+    folder: Path,
+    shard: str,
+) -> None:
     quieten()
-    # What is imported and kept once does not count either.
     with tempfile.TemporaryDirectory() as spare, saving_quietly():
+        # What is imported and kept once does not count either.
         plainly(ModelSource(str(MODEL)), Path(spare), shard)
-        start, ended, seen = _anonymous(), threading.Event(), [0]
-
-        def watch() -> None:
-            while not ended.wait(0.002):
-                seen.append(_anonymous())
-
-        thread = threading.Thread(target=watch)
-        thread.start()
-        try:
-            work(source, folder, shard)
-        finally:
-            ended.set()
-            thread.join()
-    return max(seen) - start
+        pipe.send("ready")
+        pipe.recv()
+        work(source, folder, shard)
+        pipe.send("done")
 
 
-def _anonymous() -> int:
-    """Return how many bytes of memory this process has that no file backs."""
-    found = re.search(r"RssAnon:\s*(\d+) kB", STATUS.read_text())
+def _anonymous(process: int | None) -> int:
+    """Return how many bytes of memory a process has that no file backs."""
+    found = re.search(r"RssAnon:\s*(\d+) kB", Path(f"/proc/{process}/status").read_text())
     if found is None:
-        raise RuntimeError(f"Expected a line RssAnon in {STATUS}.")
+        raise RuntimeError(f"Expected process {process} to have memory of its own.")
     return 1024 * int(found[1])
 
 

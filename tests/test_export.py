@@ -235,8 +235,8 @@ def test_memory_holds_a_shard_and_not_the_model(tmp_path: Path) -> None:
     source = make(tmp_path / "base", 60_000_000)
     random_edit(source)[1].save(tmp_path / "edit.safetensors")
     size = sum(path.stat().st_size for path in (tmp_path / "base").glob("*.safetensors"))
-    assert peak_of(in_memory, source, tmp_path, "20MB") > 0.9 * size
-    assert peak_of(write_checked, source, tmp_path, "20MB") < 0.5 * size
+    assert peak_of(in_memory, source, tmp_path, "20MB") > 0.8 * size
+    assert peak_of(write_checked, source, tmp_path, "20MB") < 0.6 * size
 
 
 def test_the_command_and_its_card(

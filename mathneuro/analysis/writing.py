@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from mathneuro.analysis.ranges import Range
 from mathneuro.errors import InputError
 from mathneuro.files import write_text
+from mathneuro.folders import replace_folder
 from mathneuro.report.drawn import Drawn, save_figure, write_summary_page
-from mathneuro.report.folders import replace_folder
 from mathneuro.report.style import drawing
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from mathneuro.disk import edited_on_reading
@@ -16,13 +16,14 @@ from mathneuro.export.card import model_card
 from mathneuro.export.generation import load_generation_config
 from mathneuro.export.measured import Measured
 from mathneuro.export.source_files import copy_model_files, copy_tokenizer
-from mathneuro.files import unique, write_json, write_text
+from mathneuro.files import write_json, write_text
+from mathneuro.folders import replace_folder
 from mathneuro.layers import find_linear_weights
 from mathneuro.loading import ModelSource, load_config, load_model, load_tokenizer, weight_hash
 from mathneuro.terminal import saving_quietly
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import GenerationConfig, PreTrainedModel
 
 SIZE = re.compile(r"\d+(\.\d+)?(KB|MB|GB|KIB|MIB|GIB)", re.IGNORECASE)
 """How sizes of shards are written."""
@@ -89,27 +90,47 @@ def export_model(
     """
     generation = load_generation_config(source, export.generation_config)
     load_config(source)
-    tokenizer = load_tokenizer(source)
-    with saving_quietly(), _unfinished(export) as (folder, spare):
-        model = load_model(source, spare / "source")
-        edit.check_model(weight_hash(model))
-        if generation is not None:
-            model.generation_config = generation
-        with _edited(model, edit):
-            model.save_pretrained(folder, max_shard_size=export.max_shard_size)
-            expected = weight_hash(model) if export.verify else None
-        dtype = str(model.dtype).removeprefix("torch.")
-        if not copy_tokenizer(source, folder):
-            tokenizer.save_pretrained(folder)
-        base = copy_model_files(source, folder)
-        if generation is not None and export.generation_config:
-            generation.save_pretrained(folder)
-        _state_type(folder / "config.json", dtype)
-        write_text(folder / "README.md", model_card(edit, export.folder.name, measured, base))
-        write_json(folder / RECORD, _record(edit))
-        if expected is not None:
-            _verify(folder, source, spare, expected)
+    load_tokenizer(source)
+
+    def write(folder: Path) -> None:
+        # Beside the model, where there has to be room for as much in any case.
+        with TemporaryDirectory(prefix=f".{export.folder.name}.", dir=folder.parent) as spare:
+            _write(folder, Path(spare), source, edit, export, generation, measured)
+
+    with saving_quietly():
+        beside = export.folder.absolute().parent
+        replace_folder(export.folder.absolute(), write, beside, "output")
     return sorted(path for path in export.folder.rglob("*") if path.is_file())
+
+
+def _write(
+    folder: Path,
+    spare: Path,
+    source: ModelSource,
+    edit: Edit,
+    export: Export,
+    generation: "GenerationConfig | None",
+    measured: Measured | str,
+) -> None:
+    """Write all files into an empty folder; what loading a model leaves goes into a spare one."""
+    model = load_model(source, spare / "source")
+    edit.check_model(weight_hash(model))
+    if generation is not None:
+        model.generation_config = generation
+    with _edited(model, edit):
+        model.save_pretrained(folder, max_shard_size=export.max_shard_size)
+        expected = weight_hash(model) if export.verify else None
+    if not copy_tokenizer(source, folder):
+        load_tokenizer(source).save_pretrained(folder)
+    base = copy_model_files(source, folder)
+    if generation is not None and export.generation_config:
+        generation.save_pretrained(folder)
+    _state_type(folder / "config.json", str(model.dtype).removeprefix("torch."))
+    write_text(folder / "README.md", model_card(edit, export.folder.name, measured, base))
+    write_json(folder / RECORD, _record(edit))
+    if expected is not None:
+        _verify(folder, source, spare, expected)
+    _let_others_read(folder)
 
 
 @contextmanager
@@ -122,33 +143,6 @@ def _edited(model: "PreTrainedModel", edit: Edit) -> Iterator[None]:
         edit.check_factors(find_linear_weights(model).weights)
         with edit.applied(model, check_hash=False):
             yield
-
-
-@contextmanager
-def _unfinished(export: Export) -> Iterator[tuple[Path, Path]]:
-    """Give a folder to write to, which takes its place at the end of this block, and a spare one.
-
-    Raises:
-        InputError: If it cannot be written.
-    """
-    target = export.folder
-    mine = target.absolute().with_name(f".{target.name}.{unique()}.unfinished")
-    folder, spare = mine / "model", mine / "spare"
-    try:
-        with ExitStack() as stack:
-            stack.callback(shutil.rmtree, mine, ignore_errors=True)
-            for each in (folder, spare):
-                each.mkdir(parents=True)
-            yield folder, spare
-            _let_others_read(folder)
-            if target.exists():
-                target.rename(mine / "before")
-            folder.rename(target)
-    except OSError as error:
-        raise InputError(
-            f"output: {target} cannot be written ({error.strerror or error}); give a folder that "
-            "you may write to and that has room for the whole model"
-        ) from error
 
 
 def _let_others_read(folder: Path) -> None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from mathneuro.estimates import mean_over_repeats
 from mathneuro.fields import Fields
 from mathneuro.finished import Result, as_result
+from mathneuro.folders import replace_folder
 from mathneuro.report import wording
 from mathneuro.report.cells import Cell, are_perplexities
 from mathneuro.report.drawn import Drawn, write_summary_page
-from mathneuro.report.folders import replace_folder
 from mathneuro.report.reading import Study
 from mathneuro.report.roles import all_labels
 from mathneuro.scores import finite

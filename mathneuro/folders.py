@@ -8,7 +8,9 @@ from mathneuro.errors import InputError
 from mathneuro.files import unique
 
 
-def replace_folder(path: Path, write: Callable[[Path], None], beside: Path) -> None:
+def replace_folder(
+    path: Path, write: Callable[[Path], None], beside: Path, option: str = "folder"
+) -> None:
     """Create or replace a folder in one step, with all that is in it.
 
     Args:
@@ -16,6 +18,7 @@ def replace_folder(path: Path, write: Callable[[Path], None], beside: Path) -> N
         write: Writes the whole content into the new, empty folder that it is given.
         beside: An existing folder on the same file system, outside of `path`'s parents that other
             programs watch; the content grows there.
+        option: The option that gave the folder, for messages.
 
     Raises:
         InputError: If the folder cannot be written there.
@@ -36,6 +39,6 @@ def replace_folder(path: Path, write: Callable[[Path], None], beside: Path) -> N
                     shutil.rmtree(each)
     except OSError as error:
         raise InputError(
-            f"folder: {path} cannot be written ({error.strerror or error}); give a folder that you "
-            "may write to and that has room"
+            f"{option}: {path} cannot be written ({error.strerror or error}); give a folder that "
+            "you may write to and that has room"
         ) from error

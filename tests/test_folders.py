@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mathneuro.errors import InputError
-from mathneuro.report.folders import replace_folder
+from mathneuro.folders import replace_folder
 
 
 def fill(folder: Path, text: str) -> None:
