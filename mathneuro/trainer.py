@@ -184,7 +184,7 @@ class MathNeuroTrainer(Trainer):
             overwrite: Whether a folder that is there is replaced.
             verify: Whether the written weights are read again and compared with the edited ones.
         """
-        from mathneuro.export import Export, export_model
+        from mathneuro.export import Export, export_model, left_behind
         from mathneuro.export.measured import find_measured
 
         if not self.is_global_zero:
@@ -194,6 +194,8 @@ class MathNeuroTrainer(Trainer):
         measured = find_measured(chosen, edit, results)
         if isinstance(measured, str):
             tell("note", f"the model card states no scores: {measured}")
+        for path in left_behind(output):
+            tell("note", f"{path} is left of an export that was killed; remove it")
         files = export_model(model.source, chosen, how, measured)
         size = sum(path.stat().st_size for path in files) / 1e6
         tell("export", f"{output}, {counted(len(files), 'file')}, {size:,.1f} MB"

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from benchmarks.export import in_memory, make, peak_of, write_checked
 from mathneuro.edit import Edit
 from mathneuro.errors import InputError
-from mathneuro.export import Export, export_model
+from mathneuro.export import Export, export_model, left_behind
 from mathneuro.layers import find_linear_weights
 from mathneuro.loading import ModelSource, load_model, weight_hash
 from mathneuro.selection import Selection
@@ -72,7 +72,7 @@ def check(source: ModelSource, folder: Path, **options: Any) -> None:
     was_tied = model.get_input_embeddings().weight is model.get_output_embeddings().weight
     assert (loaded.get_output_embeddings().weight is embedding) == was_tied
     AutoTokenizer.from_pretrained(folder, trust_remote_code=trusted)
-    assert not list(folder.parent.glob(".*unfinished"))
+    assert not [path for path in folder.parent.rglob(".*") if path.name != ".locks"]
 
 
 @pytest.fixture
@@ -211,6 +211,13 @@ def test_folders_that_are_there(tmp_path: Path, shipped: Path) -> None:
         Export(out / "README.md")
     with pytest.raises(InputError, match="max_shard_size: got '5 apples'"):
         Export(tmp_path / "more", "5 apples")
+
+
+def test_what_a_killed_export_left_is_told(tmp_path: Path) -> None:
+    """Of this folder alone."""
+    (tmp_path / ".out.12ab.unfinished").mkdir()
+    (tmp_path / ".outer.12ab.unfinished").mkdir()
+    assert left_behind(tmp_path / "out") == [tmp_path / ".out.12ab.unfinished"]
 
 
 def test_a_generation_config_that_is_refused_is_found_first(tmp_path: Path, shipped: Path) -> None:

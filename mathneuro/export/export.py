@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,11 @@ SIZE = re.compile(r"\d+(\.\d+)?(KB|MB|GB|KIB|MIB|GIB)", re.IGNORECASE)
 
 RECORD = "mathneuro.json"
 """What tells programs how the model was made."""
+
+
+def left_behind(folder: Path) -> list[Path]:
+    """List what exports to a folder left that were killed."""
+    return sorted(folder.absolute().parent.glob(f".{escape(folder.name)}.*.unfinished"))
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,9 @@ def export_model(
     load_tokenizer(source)
 
     def write(folder: Path) -> None:
-        # Beside the model, where there has to be room for as much in any case.
-        with TemporaryDirectory(prefix=f".{export.folder.name}.", dir=folder.parent) as spare:
+        with TemporaryDirectory(prefix=".spare", dir=folder) as spare:
             _write(folder, Path(spare), source, edit, export, generation, measured)
+        _let_others_read(folder)
 
     with saving_quietly():
         beside = export.folder.absolute().parent
@@ -130,7 +136,6 @@ def _write(
     write_json(folder / RECORD, _record(edit))
     if expected is not None:
         _verify(folder, source, spare, expected)
-    _let_others_read(folder)
 
 
 @contextmanager
