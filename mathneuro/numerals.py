@@ -50,7 +50,7 @@ def parse_number(text: str) -> Fraction | None:
         >>> parse_number("3 or 4"), parse_number("nan")
         (None, None)
     """
-    found = NUMERAL.fullmatch(text.translate(SIGNS).strip()) if len(text) <= LONGEST else None
+    found = _match(text)
     if found is None or (found["sign"] and found["inner"]):
         return None
     try:
@@ -69,7 +69,7 @@ def decimals(text: str) -> int:
         >>> decimals("3.33"), decimals("1,000"), decimals("1/3")
         (2, 0, 0)
     """
-    found = NUMERAL.fullmatch(text.translate(SIGNS).strip()) if len(text) <= LONGEST else None
+    found = _match(text)
     plain = found["plain"] if found is not None and not found["exponent"] else None
     return len(plain.partition(".")[2]) if plain else 0
 
@@ -96,6 +96,13 @@ def is_same_answer(value: str, reference: str) -> bool:
     digits = decimals(reference)
     rounding = Fraction(1, 2 * 10**digits) if digits else Fraction(0)
     return abs(number - expected) <= max(RELATIVE * abs(expected), rounding)
+
+
+def _match(text: str) -> re.Match[str] | None:
+    if len(text) > LONGEST:
+        return None
+    # Runs of spaces would be divided between the parts of the pattern in every way.
+    return NUMERAL.fullmatch(" ".join(text.translate(SIGNS).split()))
 
 
 def _magnitude(found: re.Match[str]) -> Fraction | None:

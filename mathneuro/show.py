@@ -131,13 +131,23 @@ def _requests(
         if kind == "loglikelihood":
             context, continuation = live._encode_pair(*arguments)
             answer = f"scored: {arguments[1]!r} ({len(continuation)} tokens)"
-            yield _shown(label, live.tokenizer, [*context, *continuation], answer)
+            # The last token is scored and not read.
+            most = live.max_length + 1
+            yield _cut(label, live.tokenizer, [*context, *continuation], most, answer)
         elif kind == "loglikelihood_rolling":
             yield _shown(label, live.tokenizer, live.tok_encode(arguments[0]), "scored: all")
         else:
             ids, _ = live.tok_batch_encode([arguments[0]])
-            answer = f"generated until {arguments[1].get('until')}"
-            yield _shown(label, live.tokenizer, ids[0].tolist(), answer)
+            new = arguments[1].get("max_gen_toks", live.max_gen_toks)
+            answer = f"generated until {arguments[1].get('until')}, up to {new} tokens"
+            yield _cut(label, live.tokenizer, ids[0].tolist(), live.max_length - new, answer)
+
+
+def _cut(label: str, tokenizer: Any, tokens: list[int], most: int, answer: str) -> Shown:  # noqa: ANN401
+    """Show a prompt as it is read: one that is too long loses its beginning."""
+    if len(tokens) > most:
+        label += f", cut from {len(tokens):,}, which the context does not hold"
+    return _shown(label, tokenizer, tokens[-most:], answer)
 
 
 def _shown(label: str, tokenizer: Any, tokens: Sequence[int], answer: str | None = None) -> Shown:  # noqa: ANN401

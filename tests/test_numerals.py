@@ -1,5 +1,6 @@
 """Numbers as people and programs write them."""
 
+import time
 from fractions import Fraction
 
 import pytest
@@ -93,6 +94,14 @@ def test_what_is_no_single_number_is_none(text: str) -> None:
 def test_answers_are_compared_with_a_tolerance(value: str, reference: str, same: bool) -> None:
     """A millionth, or the rounding of the reference."""
     assert is_same_answer(value, reference) == same
+
+
+def test_no_text_takes_long() -> None:
+    """Whatever it is made of."""
+    texts = ["1" + " " * 298 + "1", "-" + " " * 140 + "$" + " " * 140 + "x", "1," * 149 + "1"]
+    start = time.perf_counter()
+    assert [parse_number(text) for text in texts * 100] == [None] * 300
+    assert time.perf_counter() - start < 1
 
 
 def test_digits_after_the_point() -> None:
