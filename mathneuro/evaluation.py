@@ -113,6 +113,12 @@ def load_tasks(settings: EvaluationSettings) -> dict[str, Any]:
     with isolate_rng(), quiet(), offline_if_unreachable():
         try:
             loaded = manager.load(list(settings.tasks))
+        except ImportError as error:
+            raise InputError(
+                f"lm_eval.tasks: {', '.join(settings.tasks)} cannot be loaded, since a library is "
+                f"missing ({' '.join(str(error).split()).rstrip('.')}); install it (competition "
+                "math needs pip install 'lm-eval[math]'), or leave the task out"
+            ) from error
         except Exception as error:
             # Loading a task runs code of that task and of data set loaders, with errors of many
             # libraries; each of them means that the task cannot be evaluated.

@@ -201,3 +201,12 @@ def test_a_folder_that_is_missing_is_one_sentence(tmp_path: Path) -> None:
     """Which folder."""
     with pytest.raises(InputError, match=r"lm_eval\.task_folders: the folder .*nowhere"):
         load_tasks(EvaluationSettings(tasks=("x",), task_folders=(tmp_path / "nowhere",)))
+
+
+def test_a_missing_library_is_named(task_folder: Path) -> None:
+    """Rather than the network."""
+    (task_folder / "missing.py").write_text("import no_such_library\n")
+    path = task_folder / "tiny_generate.yaml"
+    path.write_text(path.read_text() + "process_docs: !function missing.process\n")
+    with pytest.raises(InputError, match=r"a library is missing \(No module named 'no_such_lib"):
+        load_tasks(settings(task_folder))
