@@ -10,12 +10,16 @@ import pytest
 import yaml
 
 from mathneuro.data.published import prepare
+from mathneuro.data.reading import read_texts
+from mathneuro.data.spec import TextSet
 from mathneuro.evaluation import EvaluationSettings, load_tasks
 from mathneuro.numerals import is_same_answer, parse_number
 from mathneuro.programs.spec import ProgramSet, read_problems
 
 ROOT = Path(__file__).parent.parent
-GSM8K = [ROOT / "tests" / "fixtures" / "real" / name for name in ("gsm8k.jsonl", "gsm8k_test.jsonl")]
+CONFIGS = ROOT / "configs"
+REAL = ROOT / "tests" / "fixtures" / "real"
+GSM8K = [REAL / "gsm8k.jsonl", REAL / "gsm8k_test.jsonl"]
 THEIRS = Path(lm_eval.tasks.__file__).parent
 
 PROBLEM = "What is half of one?"
@@ -94,7 +98,7 @@ def test_the_score_of_competition_math_reads_boxed_answers_as_math(
     answer: str, is_right: bool, tmp_path: Path
 ) -> None:
     """That which the config names; lm-eval's hendrycks_math reads no box."""
-    config = yaml.safe_load((ROOT / "configs" / "experiments" / "math.yaml").read_text())
+    config = yaml.safe_load((CONFIGS / "experiments" / "math.yaml").read_text())
     (label,) = config["grid"]["math"]
     name, _, metric = label.partition(" ")
     assert name in config["lm_eval"]["tasks"]
@@ -108,3 +112,44 @@ def test_the_score_of_competition_math_reads_boxed_answers_as_math(
     (found,) = read_by_lm_eval(task, [answer])
     (doc,) = task.test_docs()
     assert task.process_results(doc, [found["none"]])[metric] == is_right
+
+
+def copy_of_hub(folder: Path, split: str, rows: list[dict[str, Any]]) -> str:
+    """Write a data set as the hub holds them."""
+    folder.mkdir()
+    (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(folder)
+
+
+def test_programs_are_asked_for_questions_that_identification_does_not_read(tmp_path: Path) -> None:
+    """SGSM has one split, of which each gets a part, and none is left over."""
+    config = yaml.safe_load((CONFIGS / "experiments" / "program-of-thought.yaml").read_text())
+    rows = [{"question": f"q{n}", "solution": "s", "answer": n, "subset": "s"} for n in range(203)]
+    path = copy_of_hub(tmp_path / "sgsm", "train", rows)
+    spec = TextSet(**{**config["data"]["math"], "path": path})
+    programs = ProgramSet(**{**config["lm_eval"]["programs"]["sgsm"], "path": path})
+    problems = read_problems(programs, "p")
+    read = {text.turns[0][1] for text in read_texts(spec, "data.math").texts}
+    asked = {row["question"] for row in problems.rows}
+    assert read
+    assert asked
+    assert not read & asked
+    assert read | asked == {row["question"] for row in rows}
+
+
+def test_questions_of_mgsm_are_not_those_that_identification_reads(tmp_path: Path) -> None:
+    """Its test split is all that there is, but for eight worked examples."""
+    config = yaml.safe_load((CONFIGS / "data" / "mgsm-german.yaml").read_text())
+    rows = [{"question": f"q{n}.", "answer": None, "answer_number": n} for n in range(250)]
+    path = copy_of_hub(tmp_path / "mgsm", "test", rows)
+    spec = TextSet(**{**config["data"]["math"], "path": path, "name": None})
+    texts = read_texts(spec, "data.math").texts
+    name = config["lm_eval"]["tasks"][0]
+    task = load_on(tmp_path, f"mgsm/direct/{name}.yaml", tmp_path / "mgsm" / "test.jsonl")
+    asked = [doc["question"] for _, doc in task.doc_iterator(limit=config["lm_eval"]["limit"])]
+    assert len(asked) == config["lm_eval"]["limit"]
+    assert len(texts) > config["data"]["held_out"]
+    assert {text.text.split()[0] for text in texts} | set(asked) == {
+        row["question"] for row in rows
+    }
+    assert not {text.text.split()[0] for text in texts} & set(asked)
