@@ -133,6 +133,17 @@ def load_tasks(settings: EvaluationSettings) -> dict[str, Any]:
     return {**loaded, "tasks": {**loaded["tasks"], **programs}}
 
 
+def longest_answer(generation: dict[str, Any]) -> int:
+    """Return how many tokens an answer has at most.
+
+    Args:
+        generation: The ``generation_kwargs`` of a task of lm-eval.
+    """
+    from lm_eval.models.utils import normalize_gen_kwargs
+
+    return int(normalize_gen_kwargs(generation)["max_gen_toks"])
+
+
 def check_context(tasks: dict[str, Any], context_length: int | None) -> None:
     """Refuse tasks whose answers alone may fill a model's context.
 
@@ -144,8 +155,9 @@ def check_context(tasks: dict[str, Any], context_length: int | None) -> None:
         InputError: If so.
     """
     for name, task in tasks["tasks"].items():
-        most = (task.get_config("generation_kwargs") or {}).get("max_gen_toks")
-        if context_length is not None and most is not None and most >= context_length:
+        most = longest_answer(task.get_config("generation_kwargs") or {})
+        generates = task.OUTPUT_TYPE == "generate_until"
+        if context_length is not None and generates and most >= context_length:
             raise InputError(
                 f"lm_eval: {name} has answers of up to {most:,} tokens, but the model's context is "
                 f"{context_length:,}, prompt included; use another model, or lower max_gen_toks "

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any
 from lightning.pytorch.utilities.seed import isolate_rng
 
 from mathneuro.data.drawing import place
-from mathneuro.data.tokens import check_chat_template, encode
+from mathneuro.data.tokens import check_chat_template, encode, written
 from mathneuro.errors import InputError
-from mathneuro.evaluation import EvaluationSettings, load_tasks, quiet
+from mathneuro.evaluation import (
+    EvaluationSettings,
+    check_context,
+    load_tasks,
+    longest_answer,
+    quiet,
+)
 from mathneuro.loading import empty_model
+from mathneuro.terminal import counted
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -24,6 +31,9 @@ BOUNDARY = "\N{BOX DRAWINGS LIGHT VERTICAL}"
 UNREADABLE = "\N{REPLACEMENT CHARACTER}"
 """What a part of a character decodes to."""
 
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
+"""How SentencePiece writes a space."""
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -31,24 +41,29 @@ class Shown:
 
     Attributes:
         label: What it is.
-        text: The text between its special tokens.
-        tokens: Token ids, special tokens included.
+        text: The text as the tokenizer gets it.
+        tokens: The token ids that the model reads, special tokens included.
         pieces: What each token stands for.
-        answer: What the model is to give; None if it reads all.
+        cut: How many more tokens there were before the text was cut.
+        answer: What the model is to give; None if it only reads.
     """
 
     label: str
     text: str
     tokens: tuple[int, ...]
     pieces: tuple[str, ...]
+    cut: int = 0
     answer: str | None = None
 
     def lines(self) -> list[str]:
         """Return what to print."""
-        shown = [f"== {self.label}: {len(self.tokens):,} tokens", self.text]
+        number = f"{len(self.tokens):,} tokens"
+        if self.cut:
+            number += f", cut from {len(self.tokens) + self.cut:,}"
+        shown = [f"== {self.label}: {number}", self.text]
         if self.answer is not None:
             shown.append(f"-- {self.answer}")
-        marked = BOUNDARY.join(self.pieces).replace("\n", "\\n\n")
+        marked = "".join(map(_visible, BOUNDARY.join(self.pieces)))
         return [*shown, "-- tokens", marked, "-- ids", " ".join(map(str, self.tokens)), ""]
 
 
@@ -67,12 +82,12 @@ def shown_texts(data: "TextDataModule", tokenizer: Any, number: int) -> Iterator
         texts = drawn.texts
         _check_number(number, len(texts), f"texts that {place(name)} draws")
         text = texts[number - 1]
-        tokens = encode(tokenizer, text, drawn.spec.chat_template, place(name))
-        cut = tokens[: data.max_length]
+        chat_template = drawn.spec.chat_template
+        tokens = encode(tokenizer, text, chat_template, place(name))
         label = f"{name}, row {text.row} of {drawn.spec.path}"
-        if len(cut) < len(tokens):
-            label += f", cut from {len(tokens):,}"
-        yield _shown(label, tokenizer, cut)
+        whole = written(tokenizer, text, chat_template, place(name))
+        kept = tokens[: data.max_length]
+        yield _shown(label, whole, tokenizer, kept, len(tokens) - len(kept))
 
 
 def shown_prompts(
@@ -102,6 +117,7 @@ def shown_prompts(
         check_chat_template(tokenizer, "lm_eval")
     tasks = load_tasks(settings)["tasks"]
     live = LiveModel(empty_model(config, trust_remote_code), tokenizer)
+    check_context({"tasks": tasks}, live.max_length)
     for name, task in tasks.items():
         with isolate_rng(), quiet():
             task.build_all_requests(
@@ -124,42 +140,66 @@ def _requests(
     live: "LiveModel", name: str, number: int, requests: Sequence[Any]
 ) -> Iterator[Shown]:
     """Show what the model reads of one question: the prompt, or the prompt with each choice."""
+    tokenizer = live.tokenizer
     for number_of_choice, each in enumerate(requests, start=1):
         kind, arguments = each.request_type, each.args
         label = f"{name}, question {number}"
         label += f", choice {number_of_choice} of {len(requests)}" if len(requests) > 1 else ""
         if kind == "loglikelihood":
             context, continuation = live._encode_pair(*arguments)
-            answer = f"scored: {arguments[1]!r} ({len(continuation)} tokens)"
+            tokens = [*context, *continuation]
             # The last token is scored and not read.
-            most = live.max_length + 1
-            yield _cut(label, live.tokenizer, [*context, *continuation], most, answer)
+            kept = tokens[-(live.max_length + 1) :]
+            answer = f"scored: {arguments[1]!r} (the last {counted(len(continuation), 'token')})"
+            text = "".join(arguments)
         elif kind == "loglikelihood_rolling":
-            yield _shown(label, live.tokenizer, live.tok_encode(arguments[0]), "scored: all")
+            (text,) = arguments
+            kept = tokens = [live.prefix_token_id, *live.tok_encode(text)]
+            answer = "scored: all but the first token"
+            if len(tokens) > live.max_length + 1:
+                answer += f", in windows of {live.max_length:,} tokens"
         else:
-            ids, _ = live.tok_batch_encode([arguments[0]])
-            new = arguments[1].get("max_gen_toks", live.max_gen_toks)
-            answer = f"generated until {arguments[1].get('until')}, up to {new} tokens"
-            yield _cut(label, live.tokenizer, ids[0].tolist(), live.max_length - new, answer)
+            text, generation = arguments
+            tokens = live.tok_batch_encode([text])[0][0].tolist()
+            most = longest_answer(generation)
+            kept = tokens[-(live.max_length - most) :]
+            answer = f"generated: {counted(most, 'token')} at most, until {generation.get('until')}"
+        yield _shown(label, text, tokenizer, kept, len(tokens) - len(kept), answer)
 
 
-def _cut(label: str, tokenizer: Any, tokens: list[int], most: int, answer: str) -> Shown:  # noqa: ANN401
-    """Show a prompt as it is read: one that is too long loses its beginning."""
-    if len(tokens) > most:
-        label += f", cut from {len(tokens):,}, which the context does not hold"
-    return _shown(label, tokenizer, tokens[-most:], answer)
-
-
-def _shown(label: str, tokenizer: Any, tokens: Sequence[int], answer: str | None = None) -> Shown:  # noqa: ANN401
-    text = str(tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))
+def _shown(
+    label: str,
+    text: str,
+    tokenizer: Any,  # noqa: ANN401
+    tokens: Sequence[int],
+    cut: int,
+    answer: str | None = None,
+) -> Shown:
     pieces = tuple(_piece(tokenizer, token) for token in tokens)
-    return Shown(label, text, tuple(tokens), pieces, answer)
+    return Shown(label, text, tuple(tokens), pieces, cut, answer)
 
 
 def _piece(tokenizer: Any, token: int) -> str:  # noqa: ANN401
-    """Return what a token stands for; its name if it is a part of a character."""
+    """Return what a token stands for; its name if that is nothing, or a part of a character."""
     piece = str(tokenizer.decode([token], clean_up_tokenization_spaces=False))
-    return str(tokenizer.convert_ids_to_tokens(token)) if UNREADABLE in piece else piece
+    name = str(tokenizer.convert_ids_to_tokens(token))
+    if SPACE in name and SPACE not in piece:
+        # Such decoders leave out the space that a text begins with, and here each token is one.
+        spaces = len(name) - len(name.lstrip(SPACE))
+        piece = " " * spaces + piece.lstrip(" ")
+    return name if UNREADABLE in piece or not piece else piece
+
+
+def _visible(character: str) -> str:
+    r"""Write what a terminal would not show.
+
+    Example:
+        >>> "".join(map(_visible, "a b\tc\r\x1b"))
+        'a b\\tc\\r\\x1b'
+    """
+    if character == "\n":
+        return "\\n\n"
+    return character if character.isprintable() else ascii(character)[1:-1]
 
 
 def _check_number(number: int, there: int, what: str) -> None:

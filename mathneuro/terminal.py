@@ -85,7 +85,7 @@ def counted(number: int, noun: str) -> str:
 
 def say(line: str) -> None:
     """Print one line as it is."""
-    _console().print(line, markup=False)
+    _console().print(line, markup=False, emoji=False)
 
 
 @cache

@@ -219,9 +219,9 @@ class MathNeuroTrainer(Trainer):
         found = (getattr(each, "settings", None) for each in callbacks)
         settings = next(each for each in found if isinstance(each, EvaluationSettings))
         trusted = model.source.trust_remote_code
-        for each in shown_texts(datamodule, model.tokenizer, number):
-            say("\n".join(each.lines()))
-        for each in shown_prompts(model.config, model.tokenizer, settings, number, trusted):
+        texts = shown_texts(datamodule, model.tokenizer, number)
+        prompts = shown_prompts(model.config, model.tokenizer, settings, number, trusted)
+        for each in [*texts, *prompts]:
             say("\n".join(each.lines()))
 
     @staticmethod
@@ -229,7 +229,9 @@ class MathNeuroTrainer(Trainer):
         """Make a local copy of a published data set, as CSV files that a config can name.
 
         Args:
-            data: gsm8k, math, sgsm, mgsm, race, mmlu or codealpaca.
+            data: gsm8k, math, sgsm, race, mmlu, codealpaca, or mgsm with a language: mgsm_de,
+                mgsm_bn, mgsm_en, mgsm_es, mgsm_fr, mgsm_ja, mgsm_ru, mgsm_sw, mgsm_te, mgsm_th or
+                mgsm_zh.
             output: The folder that the files go into.
             source: Another copy of the same data: a folder, a file, or an id on the hub. null: the
                 hub's.

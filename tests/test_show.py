@@ -2,16 +2,21 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from transformers import PreTrainedTokenizerFast
+from tokenizers import Tokenizer, decoders, models
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from mathneuro.data.module import TextDataModule
 from mathneuro.data.spec import TextSet
-from mathneuro.evaluation import EvaluationSettings
+from mathneuro.errors import InputError
+from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
+from mathneuro.live_model import LiveModel
 from mathneuro.loading import ModelSource, load_config, load_tokenizer
-from mathneuro.show import Shown, shown_prompts, shown_texts
+from mathneuro.show import Shown, _piece, shown_prompts, shown_texts
 from tests.commands import refused, run
+from tests.conftest import make_llama
 
 
 def prompts(folder: Path, tasks: Path, number: int) -> list[Shown]:
@@ -21,30 +26,112 @@ def prompts(folder: Path, tasks: Path, number: int) -> list[Shown]:
     return list(shown_prompts(load_config(source), load_tokenizer(source), settings, number))
 
 
-@pytest.mark.parametrize("number", [1, 3])
-def test_prompts_are_those_of_the_run(
+ROLLING = """\
+task: tiny_rolling
+dataset_path: json
+dataset_kwargs:
+  data_files:
+    test: {data}
+test_split: test
+output_type: loglikelihood_rolling
+doc_to_text: ""
+doc_to_target: "{{{{question}}}}"
+metric_list:
+  - metric: word_perplexity
+metadata:
+  version: 1.0
+"""
+
+
+def inputs_of_a_run(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, chosen: EvaluationSettings
+) -> set[tuple[int, ...]]:
+    """Return all that the model reads in an evaluation, but for its own answers."""
+    seen: set[tuple[int, ...]] = set()
+
+    def note(_module: object, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        ids = keywords["input_ids"] if "input_ids" in keywords else arguments[0]
+        seen.add(tuple(ids[0].tolist()))
+
+    with model.register_forward_pre_hook(note, with_kwargs=True):
+        evaluate(LiveModel(model, tokenizer, 1), load_tasks(chosen), chosen)
+    # Of an answer, each token is read by itself.
+    return {each for each in seen if len(each) > 1}
+
+
+@pytest.mark.parametrize("length", [64, 16], ids=["whole", "cut"])
+@pytest.mark.parametrize("task", ["tiny_generate", "tiny_choose", "tiny_rolling"])
+def test_prompts_are_what_the_model_reads(
+    task: str,
+    length: int,
+    tokenizer: PreTrainedTokenizerFast,
+    task_folder: Path,
+) -> None:
+    """Few-shot examples included, token by token; what does not fit is cut as in the run."""
+    (task_folder / "rolling.yaml").write_text(ROLLING.format(data=task_folder / "questions.jsonl"))
+    model = make_llama(tied=True, max_position_embeddings=length)
+    shots = None if task == "tiny_rolling" else 2
+    chosen = EvaluationSettings((task,), (task_folder,), num_fewshot=shots)
+    shown = [
+        each
+        for number in range(1, 13)
+        for each in shown_prompts(model.config, tokenizer, chosen, number)
+    ]
+    # The last token is scored and not read, unless the model is to go on from it.
+    end = None if task == "tiny_generate" else -1
+    assert {each.tokens[:end] for each in shown} == inputs_of_a_run(model, tokenizer, chosen)
+    for each in shown:
+        whole = tokenizer(each.text)["input_ids"]
+        assert list(each.tokens) == [1] * (shots is None) + whole[each.cut :]
+        assert (each.cut > 0) == (length == 16 and shots is not None)
+        assert (f", cut from {len(whole)}" in each.lines()[0]) == (each.cut > 0)
+
+
+def test_the_text_is_what_the_task_asks(
     arguments: list[str],
     model_folder: Path,
     task_folder: Path,
-    number: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As the samples of an evaluation tell; few-shot examples included."""
+    """To the letter, as the samples of a run tell, and without the weights."""
     run(monkeypatch, "validate", [*arguments, "--lm_eval.num_fewshot=2"])
     (model_folder / "model.safetensors").unlink()
-    found = prompts(model_folder, task_folder, number)
+    found = prompts(model_folder, task_folder, 3)
     for task in ("tiny_generate", "tiny_choose"):
         path = tmp_path / "run" / "samples" / "before" / f"{task}.jsonl"
         samples = [json.loads(line) for line in path.read_text().splitlines()]
-        sample = next(each for each in samples if each["doc_id"] == number - 1)
-        mine = [each for each in found if each.label.startswith(f"{task}, question {number}")]
+        sample = next(each for each in samples if each["doc_id"] == 2)
+        mine = [each for each in found if each.label.startswith(f"{task}, question 3")]
         assert len(mine) == len(sample["arguments"])
-        for each, expected in zip(mine, sample["arguments"], strict=True):
-            # The words of the tests' tokenizer are told apart by spaces.
-            text = expected[0] + (expected[1] if isinstance(expected[1], str) else "")
-            assert each.text.split() == text.split()
-            assert "".join(each.pieces).split() == "".join(text.split()).split()
+        for each, (first, second) in zip(mine, sample["arguments"], strict=True):
+            assert each.text == first + (second if isinstance(second, str) else "")
+
+
+def test_answers_that_fill_the_context_are_refused(
+    tokenizer: PreTrainedTokenizerFast, task_folder: Path
+) -> None:
+    """Also where the task does not say how long they are, so that lm-eval's own limit holds."""
+    path = task_folder / "tiny_generate.yaml"
+    path.write_text(path.read_text().replace("  max_gen_toks: 3\n", ""))
+    chosen = EvaluationSettings(("tiny_generate",), (task_folder,))
+    config = make_llama(tied=True).config
+    with pytest.raises(InputError, match="answers of up to 256 tokens, but the model's context is"):
+        list(shown_prompts(config, tokenizer, chosen, 1))
+
+
+def test_spaces_and_invisible_letters_are_seen() -> None:
+    """Of tokenizers whose decoder leaves out a leading space, and of parts of characters."""
+    vocabulary = {"<unk>": 0, "\u2581two": 1, "\u2581\u2581": 2, "s": 3, "<0xC3>": 4, "<s>": 5}
+    base = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))
+    steps = [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(),
+             decoders.Strip(" ", 1, 0)]  # fmt: skip
+    base.decoder = decoders.Sequence(steps)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=base, bos_token="<s>")
+    pieces = tuple(_piece(tokenizer, token) for token in (5, 1, 3, 2, 3, 4))
+    assert pieces == ("<s>", " two", "s", "  ", "s", "<0xC3>")
+    shown = Shown("label", "text", (1, 2), ("a\t\r", "b\nc\x1b"))
+    assert shown.lines()[3] == "a\\t\\r\u2502b\\n\nc\\x1b"
 
 
 def test_texts_are_the_tokens_of_the_run(
@@ -64,7 +151,8 @@ def test_texts_are_the_tokens_of_the_run(
             text = data.drawn[name].texts[number - 1]
             whole = tokenizer(text.text)["input_ids"]
             assert list(each.tokens) == list(whole)[:4]
-            assert ("cut from" in each.label) == (len(whole) > 4)
+            assert each.text == text.text
+            assert each.cut == max(0, len(whole) - 4)
             assert tokenizer.convert_tokens_to_ids(list(each.pieces)) == list(each.tokens)
 
 

@@ -39,7 +39,7 @@ def encode(tokenizer: Any, text: Text, chat_template: bool, where: str) -> list[
         InputError: If there is no chat template, it refuses the text, or nothing is left.
     """
     if chat_template:
-        tokens = _ids(tokenizer, _apply_chat_template(tokenizer, text, where), False)
+        tokens = _ids(tokenizer, written(tokenizer, text, chat_template, where), False)
     else:
         tokens = _ids(tokenizer, text.text, True)
         begins = tokenizer.bos_token and text.text.startswith(tokenizer.bos_token)
@@ -52,6 +52,11 @@ def encode(tokenizer: Any, text: Text, chat_template: bool, where: str) -> list[
             "remove that row"
         )
     return tokens
+
+
+def written(tokenizer: Any, text: Text, chat_template: bool, where: str) -> str:  # noqa: ANN401
+    """Return one text as the tokenizer gets it; see `encode`."""
+    return _apply_chat_template(tokenizer, text, where) if chat_template else text.text
 
 
 def _ids(tokenizer: Any, text: str, add_special_tokens: bool) -> list[int]:  # noqa: ANN401
