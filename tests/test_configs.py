@@ -96,4 +96,6 @@ def test_there_are_configs() -> None:
     assert {"quickstart", "sweep", "llama3.2-1b-gsm8k"} == {path.stem for path in WHOLE}
     experiments = {path.stem for path in EXPERIMENTS}
     assert experiments == {"scale", "math", "ablations", "data-efficiency", "program-of-thought"}
-    assert len(DATA) == 4
+    assert {path.stem for path in DATA} == {
+        "gsm8k-local", "math-local", "sgsm-local", "calibration-local", "mgsm-german", "codealpaca",
+    }  # fmt: skip

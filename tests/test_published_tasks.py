@@ -121,13 +121,19 @@ def copy_of_hub(folder: Path, split: str, rows: list[dict[str, Any]]) -> str:
     return str(folder)
 
 
-def test_programs_are_asked_for_questions_that_identification_does_not_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("config", ["experiments/program-of-thought", "data/sgsm-local"])
+def test_programs_are_asked_for_questions_that_identification_does_not_read(
+    config: str, tmp_path: Path
+) -> None:
     """SGSM has one split, of which each gets a part, and none is left over."""
-    config = yaml.safe_load((CONFIGS / "experiments" / "program-of-thought.yaml").read_text())
+    parsed = yaml.safe_load((CONFIGS / f"{config}.yaml").read_text())
     rows = [{"question": f"q{n}", "solution": "s", "answer": n, "subset": "s"} for n in range(203)]
     path = copy_of_hub(tmp_path / "sgsm", "train", rows)
-    spec = TextSet(**{**config["data"]["math"], "path": path})
-    programs = ProgramSet(**{**config["lm_eval"]["programs"]["sgsm"], "path": path})
+    if parsed["data"]["math"]["path"].startswith("data/"):
+        prepare("sgsm", tmp_path / "copy", path)
+        path = str(tmp_path / "copy")
+    spec = TextSet(**{**parsed["data"]["math"], "path": path})
+    programs = ProgramSet(**{**parsed["lm_eval"]["programs"]["sgsm"], "path": path})
     problems = read_problems(programs, "p")
     read = {text.turns[0][1] for text in read_texts(spec, "data.math").texts}
     asked = {row["question"] for row in problems.rows}
@@ -135,6 +141,21 @@ def test_programs_are_asked_for_questions_that_identification_does_not_read(tmp_
     assert asked
     assert not read & asked
     assert read | asked == {row["question"] for row in rows}
+    assert all(row["question"] == f"q{parse_number(str(row['answer']))}" for row in problems.rows)
+
+
+def test_local_copies_of_math_give_the_texts_of_the_hub(tmp_path: Path) -> None:
+    """Once `prepare` has made them."""
+    row = {"problem": '$x$, "y"?', "solution": "So\n$\\boxed{3}$", "level": "1", "type": "t"}
+    original = tmp_path / "math.jsonl"
+    original.write_text(json.dumps(row) + "\n")
+    (copy,) = prepare("math", tmp_path, str(original))
+    texts = []
+    for config, path in (("experiments/math", original), ("data/math-local", copy)):
+        fields = yaml.safe_load((CONFIGS / f"{config}.yaml").read_text())["data"]["math"]
+        spec = TextSet(str(path), template=fields["template"])
+        texts.append([text.text for text in read_texts(spec, "data.math").texts])
+    assert texts[0] == texts[1] == ['Problem: $x$, "y"?\n\nSolution: So\n$\\boxed{3}$']
 
 
 def test_questions_of_mgsm_are_not_those_that_identification_reads(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
 from mathneuro.live_model import LiveModel
 from mathneuro.loading import ModelSource, load_config, load_tokenizer
 from mathneuro.show import Shown, _piece, shown_prompts, shown_texts
+from mathneuro.terminal import say
 from tests.commands import refused, run
 from tests.conftest import make_llama
 
@@ -173,3 +174,22 @@ def test_the_command(
     assert not (tmp_path / "run").exists()
     message = refused(monkeypatch, capsys, "show", [*arguments, "--number=999"])
     assert "number: got 999, but the texts that data.math draws are " in message
+
+
+def test_chat_templates_are_part_of_the_text(
+    text_files: dict[str, Path], tokenizer: PreTrainedTokenizerFast
+) -> None:
+    """As the tokenizer gets it."""
+    tokenizer.chat_template = "{% for each in messages %}the {{ each.content }} <eos>{% endfor %}"
+    spec = TextSet(str(text_files["math"]), chat_template=True)
+    data = TextDataModule(spec, {}, num_samples=5, held_out=0)
+    (shown,) = shown_texts(data, tokenizer, 1)
+    assert shown.text == f"the {data.drawn['math'].texts[0].text} <eos>"
+    assert (shown.pieces[0], shown.pieces[-1]) == ("the", "<eos>")
+    assert list(shown.tokens) == tokenizer(shown.text, add_special_tokens=False)["input_ids"]
+
+
+def test_what_is_said_is_printed_to_the_letter(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither markup nor names of emoji are replaced."""
+    say("[red] :heart: :x: [/red]")
+    assert capsys.readouterr().out == "[red] :heart: :x: [/red]\n"
