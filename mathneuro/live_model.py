@@ -205,6 +205,24 @@ class LiveModel(HFLM):  # type: ignore[misc]
         return self._found_batch_size
 
 
+class RequestReader(LiveModel):
+    """Turns requests into tokens as lm-eval does, and answers none; needs no weights."""
+
+    def read(self, request: Any) -> tuple[list[int], list[int]]:  # noqa: ANN401
+        """Return the tokens of a context and of the continuation that is scored after it."""
+        self._read: list[TokenRequest] = []
+        self.loglikelihood([request], disable_tqdm=True)
+        ((_, context, continuation),) = self._read
+        return list(context), list(continuation)
+
+    def _loglikelihood_tokens(
+        self, requests: Sequence[TokenRequest], *_args: Any, **_keywords: Any
+    ) -> list[tuple[float, bool]]:
+        """Keep the requests."""
+        self._read = list(requests)
+        return [(0.0, False)] * len(requests)
+
+
 @contextmanager
 def _keep_ties(model: "PreTrainedModel") -> Iterator[None]:
     """Keep weights as they are, tied or not, while lm-eval wraps the model."""

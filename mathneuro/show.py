@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
     from mathneuro.data.module import TextDataModule
-    from mathneuro.live_model import LiveModel
+    from mathneuro.live_model import RequestReader
 
 BOUNDARY = "\N{BOX DRAWINGS LIGHT VERTICAL}"
 """What stands between tokens."""
@@ -111,12 +111,12 @@ def shown_prompts(
     """
     if not settings.tasks and not settings.programs:
         return
-    from mathneuro.live_model import LiveModel
+    from mathneuro.live_model import RequestReader
 
     if settings.chat_template:
         check_chat_template(tokenizer, "lm_eval")
     tasks = load_tasks(settings)["tasks"]
-    live = LiveModel(empty_model(config, trust_remote_code), tokenizer)
+    live = RequestReader(empty_model(config, trust_remote_code), tokenizer)
     check_context({"tasks": tasks}, live.max_length)
     for name, task in tasks.items():
         with isolate_rng(), quiet():
@@ -137,7 +137,7 @@ def shown_prompts(
 
 
 def _requests(
-    live: "LiveModel", name: str, number: int, requests: Sequence[Any]
+    live: "RequestReader", name: str, number: int, requests: Sequence[Any]
 ) -> Iterator[Shown]:
     """Show what the model reads of one question: the prompt, or the prompt with each choice."""
     tokenizer = live.tokenizer
@@ -146,7 +146,7 @@ def _requests(
         label = f"{name}, question {number}"
         label += f", choice {number_of_choice} of {len(requests)}" if len(requests) > 1 else ""
         if kind == "loglikelihood":
-            context, continuation = live._encode_pair(*arguments)
+            context, continuation = live.read(each)
             tokens = [*context, *continuation]
             # The last token is scored and not read.
             kept = tokens[-(live.max_length + 1) :]

@@ -43,6 +43,21 @@ metadata:
   version: 1.0
 """
 
+WITHOUT_CONTEXT = """\
+task: tiny_blank
+dataset_path: json
+dataset_kwargs:
+  data_files:
+    test: {data}
+test_split: test
+output_type: multiple_choice
+doc_to_text: ""
+doc_to_choice: ["the cat sees {{{{answer}}}}", "a dog likes the red cat"]
+doc_to_target: 0
+metadata:
+  version: 1.0
+"""
+
 
 def inputs_of_a_run(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, chosen: EvaluationSettings
@@ -61,7 +76,7 @@ def inputs_of_a_run(
 
 
 @pytest.mark.parametrize("length", [64, 16], ids=["whole", "cut"])
-@pytest.mark.parametrize("task", ["tiny_generate", "tiny_choose", "tiny_rolling"])
+@pytest.mark.parametrize("task", ["tiny_generate", "tiny_choose", "tiny_rolling", "tiny_blank"])
 def test_prompts_are_what_the_model_reads(
     task: str,
     length: int,
@@ -69,9 +84,11 @@ def test_prompts_are_what_the_model_reads(
     task_folder: Path,
 ) -> None:
     """Few-shot examples included, token by token; what does not fit is cut as in the run."""
-    (task_folder / "rolling.yaml").write_text(ROLLING.format(data=task_folder / "questions.jsonl"))
+    for name, text in {"rolling": ROLLING, "blank": WITHOUT_CONTEXT}.items():
+        data = task_folder / "questions.jsonl"
+        (task_folder / f"{name}.yaml").write_text(text.format(data=data))
     model = make_llama(tied=True, max_position_embeddings=length)
-    shots = None if task == "tiny_rolling" else 2
+    shots = 2 if task in ("tiny_generate", "tiny_choose") else None
     chosen = EvaluationSettings((task,), (task_folder,), num_fewshot=shots)
     shown = [
         each
