@@ -17,13 +17,13 @@ from benchmarks import naive
 from benchmarks.measuring import Figure, publish, seconds
 from benchmarks.parts import LANGUAGE, MATH, OTHER, load, name_of, silent_trainer
 from callbacks import AccumulateImportance
-from mathneuro.cutoffs import Cutoffs
 from mathneuro.data.draws import DrawKey
 from mathneuro.data.module import TextDataModule
 from mathneuro.grid import PROPORTIONS
 from mathneuro.methods import select
 from mathneuro.module import CausalLanguageModel
 from mathneuro.terminal import quieten
+from mathneuro.tops import Tops
 
 REPEATS = range(1, 6)
 CALIBRATION = ("language", "other")
@@ -33,16 +33,18 @@ Masks = dict[tuple[str, int, float], dict[str, Tensor]]
 
 
 def ours(module: CausalLanguageModel, data: TextDataModule) -> Masks:
-    """Identify in one epoch, then select for every setting."""
+    """Identify in one epoch, then select for every setting, weight by weight."""
     silent_trainer([AccumulateImportance()], devices=1).predict(module, datamodule=data)
-    cutoffs, masks = Cutoffs(PROPORTIONS), {}
-    for draw in data.draws:
-        for calibration, proportion in product(CALIBRATION, PROPORTIONS):
+    settings = list(product(CALIBRATION, data.draws, PROPORTIONS))
+    masks: Masks = {(calibration, draw.repeat, p): {} for calibration, draw, p in settings}
+    for name, weight in module.coverage.weights.items():
+        tops = Tops(PROPORTIONS, together=True)
+        for calibration, draw, proportion in settings:
             found = select(
-                module.coverage.weights, module.importances[draw], "mathneuro", proportion,
-                [calibration], cutoffs=cutoffs,
+                {name: weight}, module.importances[draw], "mathneuro", proportion, [calibration],
+                tops=tops,
             )  # fmt: skip
-            masks[calibration, draw.repeat, proportion] = found.positions
+            masks[calibration, draw.repeat, proportion] |= found.positions
     return masks
 
 

@@ -14,7 +14,6 @@ from jsonargparse import auto_cli
 from benchmarks.measuring import Figure, peak_bytes, publish, seconds
 from benchmarks.parts import load, name_of, silent_trainer
 from callbacks import AccumulateImportance
-from mathneuro.cutoffs import Cutoffs
 from mathneuro.data import TextSet
 from mathneuro.data.draws import DrawKey
 from mathneuro.data.module import TextDataModule
@@ -22,6 +21,7 @@ from mathneuro.grid import PROPORTIONS
 from mathneuro.methods import select
 from mathneuro.module import CausalLanguageModel
 from mathneuro.terminal import quieten
+from mathneuro.tops import Tops
 
 PARTS = ("identification, s", "identification, bytes", "selection, s", "selection, bytes")
 """What is measured of a size."""
@@ -80,10 +80,10 @@ def selection(size: Size, module: CausalLanguageModel) -> Work:
     weights = module.coverage.weights
 
     def work() -> None:
-        cutoffs = Cutoffs(proportions)
+        tops = Tops(proportions)
         for importance in module.importances.values():
             for proportion in proportions:
-                select(weights, importance, proportion=proportion, cutoffs=cutoffs)
+                select(weights, importance, proportion=proportion, tops=tops)
 
     return work
 

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from benchmarks.measuring import Figure, alternate, publish, seconds
 from benchmarks.parts import load, name_of
-from mathneuro.cutoffs import Cutoffs
 from mathneuro.grid import PROPORTIONS
 from mathneuro.importance import Importance, scores
 from mathneuro.layers import find_linear_weights
@@ -27,6 +26,7 @@ from mathneuro.methods import Candidates, select
 from mathneuro.methods.mathneuro import mathneuro
 from mathneuro.selection import number_selected
 from mathneuro.terminal import quieten
+from mathneuro.tops import Tops
 from mathneuro.weights import Weight
 
 SETS = ("math", "language")
@@ -47,10 +47,10 @@ def select_all(weights: Mapping[str, Weight], importance: Importance) -> None:
     """Find what is selected at all proportions, weight by weight, cutoffs included."""
     for name, weight in weights.items():
         math, language = (importance.sets[each][name] for each in SETS)
-        cutoffs = Cutoffs(PROPORTIONS)
+        tops = Tops(PROPORTIONS, together=True)
         for proportion in PROPORTIONS:
             candidates = Candidates(
-                name, weight.matrix, math, (language,), proportion, seed=0, cutoffs=cutoffs
+                name, weight.matrix, math, (language,), proportion, seed=0, tops=tops
             )
             mathneuro(candidates)
 
@@ -73,14 +73,14 @@ def bare_pass(weights: Mapping[str, Weight]) -> None:
         weight.matrix.abs()
 
 
-def check(weights: Mapping[str, Weight], importance: Importance, cutoffs: Cutoffs) -> None:
+def check(weights: Mapping[str, Weight], importance: Importance, tops: Tops) -> None:
     """Compare all positions with those of a stable sort.
 
     Raises:
         RuntimeError: If they differ.
     """
     found = {
-        proportion: select(weights, importance, proportion=proportion, cutoffs=cutoffs)
+        proportion: select(weights, importance, proportion=proportion, tops=tops)
         for proportion in PROPORTIONS
     }
     for name, weight in weights.items():
@@ -140,8 +140,8 @@ def main(
     module = load(parameters)
     weights = module.candidates.weights
     importance = random_importance(weights)
-    cutoffs = Cutoffs(PROPORTIONS)
-    check(weights, importance, cutoffs)
+    tops = Tops(PROPORTIONS)
+    check(weights, importance, tops)
     name, count = name_of(module), len(PROPORTIONS)
     slow, fast, ratio = alternate(
         lambda: seconds(partial(topk_all, weights, importance)),
@@ -155,7 +155,7 @@ def main(
                16, details={"weights of the matrix": side**2}),
     ]  # fmt: skip
     for proportion in (min(PROPORTIONS), max(PROPORTIONS)):
-        one = partial(select, weights, importance, proportion=proportion, cutoffs=cutoffs)
+        one = partial(select, weights, importance, proportion=proportion, tops=tops)
         fast, slow, ratio = alternate(
             partial(seconds, one), lambda: seconds(partial(bare_pass, weights)), rounds
         )

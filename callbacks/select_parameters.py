@@ -8,12 +8,12 @@ from typing_extensions import override
 
 from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
-from mathneuro.cutoffs import Cutoffs
 from mathneuro.errors import InputError
 from mathneuro.grid import Setting
 from mathneuro.methods import NEED_ACTIVATIONS, calibration_sets, check_method, select
 from mathneuro.selection import Selection
 from mathneuro.study import InFlight, Study
+from mathneuro.tops import Tops
 
 
 class SelectParameters(SettingCallback):
@@ -46,7 +46,7 @@ class SelectParameters(SettingCallback):
         self.calibration = calibration
         self.seed = seed
         self._last: tuple[Setting, Selection] | None = None
-        self._cutoffs = Cutoffs()
+        self._tops = Tops()
 
     @override
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
@@ -54,7 +54,7 @@ class SelectParameters(SettingCallback):
         run = running(trainer, pl_module)
         if run.module.study is not None:
             run.module.study.expect("selection", {"seed": self.seed})
-            self._cutoffs = Cutoffs(run.module.study.grid.proportions)
+            self._tops = Tops(run.module.study.grid.proportions)
             run.module.needs_activations |= run.module.study.needs_activations
             return
         run.module.needs_activations |= run.command == "operate" and self.method in NEED_ACTIVATIONS
@@ -104,7 +104,7 @@ class SelectParameters(SettingCallback):
                 seed=self.seed,
                 repeat=setting.repeat,
                 progress=run.is_first,
-                cutoffs=self._cutoffs,
+                tops=self._tops,
             )
             self._last = same, selection
         return self._last[1]

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from torch import Tensor
 
 BLOCK = 2**17
-"""About how many numbers a block has."""
+"""About how many numbers a block has on the CPU."""
+
+TIMES = 32
+"""How many times as many on an accelerator, where the number of operations counts."""
 
 
 def row_blocks(matrix: Tensor) -> Iterator[slice]:
@@ -23,6 +26,7 @@ def row_blocks(matrix: Tensor) -> Iterator[slice]:
         [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     rows, columns = matrix.shape
-    step = max(1, BLOCK // max(1, columns))
+    size = BLOCK if matrix.device.type == "cpu" else BLOCK * TIMES
+    step = max(1, size // max(1, columns))
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))

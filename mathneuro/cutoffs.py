@@ -1,18 +1,20 @@
 """Where the top of a weight's scores ends: for many counts from one partition of the scores."""
 
-import hashlib
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from mathneuro.blocks import row_blocks
 from mathneuro.errors import InputError
-from mathneuro.importance import scores
 from mathneuro.kernels import find_highest, true_positions
-from mathneuro.selection import number_selected
+from mathneuro.screening import screen
+
+SAMPLE = 2**13
+"""How many scores tell about where the cutoffs of all are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +30,19 @@ class Cutoff:
     value: float
     last: int
 
+    def is_reached(self, scores: Tensor, positions: Tensor) -> Tensor:
+        """Tell which scores, at which flat positions in rising order, are among the highest."""
+        if len(positions) and self.last >= int(positions[-1]):
+            return scores >= self.value
+        return (scores > self.value) | ((scores == self.value) & (positions <= self.last))
+
 
 def find_cutoffs(
     weight: Tensor, input_importance: Tensor, counts: Collection[int]
 ) -> dict[int, Cutoff]:
     """Find where the highest scores of a weight end, for several counts at once.
 
-    Takes 8 bytes a parameter for the scores, which are partitioned in place, and little else.
+    Takes 16 bytes for each of the highest scores and for few others.
 
     Args:
         weight: Weight of shape ``[out, in]``.
@@ -52,14 +60,9 @@ def find_cutoffs(
         >>> find_cutoffs(torch.tensor([[1.0, -3.0], [3.0, 2.0]]), ones, [1, 3])
         {3: Cutoff(value=2.0, last=3), 1: Cutoff(value=3.0, last=1)}
     """
-    flat = torch.empty(weight.numel(), dtype=torch.float64, device=weight.device)
-    for rows in row_blocks(weight):
-        block = scores(weight[rows], input_importance, out=flat.view(weight.shape)[rows])
-        if not _all_finite(block):
-            raise InputError(
-                "scores: a weight or its importance holds NaN or Inf, but every score must be "
-                "finite; check the model's weights"
-            )
+    _check_finite(weight, input_importance)
+    flat = _highest(weight, input_importance, max(counts))
+    _check_finite(flat)
     found = {}
     for count in sorted(set(counts), reverse=True):
         if count == 0:
@@ -75,61 +78,57 @@ def find_cutoffs(
     return found
 
 
-def _all_finite(numbers: Tensor) -> bool:
-    """Tell whether no number is NaN or Inf."""
-    # No sum with one of them is finite. A sum without may be too large to be finite, too.
-    return bool(numbers.sum().isfinite()) or bool(numbers.isfinite().all())
+def _highest(weight: Tensor, input_importance: Tensor, count: int) -> Tensor:
+    """Return the highest scores, at least so many, and all others that equal one of them."""
+    if count == 0:
+        return torch.empty(0, dtype=torch.float64)
+    value = _estimate(weight, input_importance, count)
+    while True:
+        found = [each.scores(input_importance) for each in screen(weight, input_importance, value)]
+        flat = torch.cat(found)
+        if value == -math.inf or int((flat >= value).count_nonzero()) >= count:
+            return flat
+        value = -math.inf
+
+
+def _estimate(weight: Tensor, input_importance: Tensor, count: int) -> float:
+    """Estimate a score that a little more than so many parameters reach; -Inf if all might do."""
+    size, width = weight.numel(), weight.shape[1]
+    expected = count / size * SAMPLE
+    # Four standard deviations more, so that hardly ever fewer reach it.
+    rank = math.ceil(expected + 4 * math.sqrt(expected) + 4)
+    if size <= 2 * SAMPLE or rank > SAMPLE:
+        return -math.inf
+    rows, columns = (each.to(weight.device) for each in _sample(size // width, width, SAMPLE))
+    magnitudes = weight.detach()[rows, columns].double().abs()
+    vector = input_importance.detach().to(weight.device)
+    return find_highest(magnitudes * vector.index_select(0, columns), rank).lowest
+
+
+@lru_cache
+def _sample(rows: int, columns: int, number: int) -> tuple[Tensor, Tensor]:
+    """Draw the rows and columns of some parameters, the same each time."""
+    drawn = np.random.default_rng(0).integers((rows, columns), size=(number, 2))
+    return torch.from_numpy(drawn[:, 0].copy()), torch.from_numpy(drawn[:, 1].copy())
+
+
+def _check_finite(*tensors: Tensor) -> None:
+    """Refuse NaN and Inf."""
+    for numbers in tensors:
+        # No sum with one of them is finite. A sum without may be too large to be finite, too.
+        sum_of_all = numbers.sum(dtype=torch.promote_types(numbers.dtype, torch.float32))
+        if not bool(sum_of_all.isfinite()) and not bool(numbers.isfinite().all()):
+            raise InputError(
+                "scores: a weight or its importance holds NaN or Inf, but every score must be "
+                "finite; check the model's weights"
+            )
 
 
 def _position_of_tie(weight: Tensor, input_importance: Tensor, value: float, number: int) -> int:
     """Return the flat position of the so many-th parameter whose score is the value."""
-    for rows in row_blocks(weight):
-        ties = true_positions(scores(weight[rows], input_importance) == value)
+    for candidates in screen(weight, input_importance, value):
+        ties = true_positions(candidates.scores(input_importance) == value)
         if number <= len(ties):
-            return int(rows.start * weight.shape[1] + ties[number - 1])
+            return int(candidates.positions[ties[number - 1]])
         number -= len(ties)
     raise RuntimeError(f"Fewer scores are {value} than the partition found.")
-
-
-class Cutoffs:
-    """The cutoffs of a model's weights, found as they are needed and kept.
-
-    They hold for weights of one name as long as these stay what they are. Importance may differ
-    from one look to the next: the same numbers give what was found before.
-
-    Args:
-        proportions: Shares of each weight's parameters that will be asked for: where a cutoff is
-            missing, those of all of them are found at once. Others can be asked for too.
-
-    Example:
-        >>> cutoffs = Cutoffs([0.25, 0.75])
-        >>> ones = torch.ones(2, dtype=torch.float64)
-        >>> cutoffs.get("0.weight", torch.tensor([[1.0, -3.0], [3.0, 2.0]]), ones, 0.75)
-        Cutoff(value=2.0, last=3)
-    """
-
-    def __init__(self, proportions: Sequence[float] = ()) -> None:
-        self.proportions = proportions
-        self._found: dict[tuple[str, bytes], dict[int, Cutoff]] = {}
-
-    def get(self, name: str, weight: Tensor, input_importance: Tensor, proportion: float) -> Cutoff:
-        """Return where the highest scores of a weight end.
-
-        Args:
-            name: Name of the weight.
-            weight: The weight, of shape ``[out, in]``.
-            input_importance: ``a`` of shape ``[in]``, float64.
-            proportion: Which share of the scores are the highest.
-
-        Raises:
-            InputError: If a score is NaN or Inf.
-        """
-        numbers = input_importance.detach().cpu().contiguous().numpy()
-        key = name, hashlib.blake2b(numbers.tobytes(), digest_size=16).digest()
-        found = self._found.setdefault(key, {})
-        count = number_selected(weight.numel(), proportion)
-        if count not in found:
-            together = (proportion, *self.proportions)
-            counts = {number_selected(weight.numel(), each) for each in together}
-            found |= find_cutoffs(weight, input_importance, counts)
-        return found[count]

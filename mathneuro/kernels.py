@@ -49,32 +49,35 @@ def _find_highest_by_topk(scores: Tensor, count: int) -> Highest:
     return Highest(found[:count], float(found[:count].min()), next_lower)
 
 
-def mark_between(numbers: Tensor, lower: Tensor, upper: Tensor, mask: Tensor) -> None:
-    """Mark the numbers that are, but for their first bit, from a lower limit to below an upper one.
+def positions_not_below(numbers: Tensor, limit: float) -> Tensor:
+    """Return the flat positions of the numbers that are not below a limit, int64 in rising order.
 
     Args:
-        numbers: Integers of shape ``[rows, columns]``. Their first bit is not looked at, which in
-            the bits of a floating-point number is its sign.
-        lower: Limits of each column or of each number, of the same type.
-        upper: The same.
-        mask: Where the marks go: bool of shape ``[rows, columns]``.
+        numbers: Floating-point numbers. NaN is not below anything.
+        limit: The limit, which is rounded to their type.
 
     Example:
-        >>> mask = torch.empty(2, 2, dtype=torch.bool)
-        >>> numbers = torch.tensor([[1, 4], [2, 3]])
-        >>> mark_between(numbers, torch.tensor([2, 3]), torch.tensor([3, 4]), mask)
-        >>> mask
-        tensor([[False, False],
-                [ True,  True]])
+        >>> positions_not_below(torch.tensor([[1.0, 3.0], [torch.nan, 2.0]]), 2.0)
+        tensor([1, 2, 3])
     """
-    most = torch.iinfo(numbers.dtype).max
+    rounded = torch.tensor(limit, dtype=numbers.dtype)
     if numbers.device.type != "cpu":
-        magnitudes = numbers & most
-        mask.copy_((magnitudes >= lower) & (magnitudes < upper))
-        return
-    array, marks = numbers.numpy() & most, mask.numpy()
-    np.greater_equal(array, lower.numpy(), out=marks)
-    marks &= array < upper.numpy()
+        return true_positions((numbers < rounded).logical_not_())
+    return torch.from_numpy(np.flatnonzero(~(numbers.numpy() < rounded.numpy())))
+
+
+def columns_of(positions: Tensor, width: int) -> Tensor:
+    """Return the columns of flat positions in a matrix of so many columns, int64.
+
+    Example:
+        >>> columns_of(torch.tensor([1, 5, 6]), 3)
+        tensor([1, 2, 0])
+    """
+    if positions.device.type != "cpu":
+        return positions % width
+    # NumPy's division is several times as fast as its or torch's remainder.
+    array = positions.numpy()
+    return torch.from_numpy(array - array // width * width)
 
 
 def true_positions(mask: Tensor) -> Tensor:

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from mathneuro import cutoffs as cutoffs_module
-from mathneuro.cutoffs import Cutoffs
+from mathneuro import tops as tops_module
+from mathneuro.cutoffs import find_cutoffs
 from mathneuro.errors import InputError
 from mathneuro.importance import Importance
 from mathneuro.layers import find_linear_weights
 from mathneuro.methods import METHODS, Candidates, select
+from mathneuro.tops import Tops
 from mathneuro.weights import Weight
 from tests import naive
 
@@ -90,9 +91,9 @@ def test_a_method_of_ones_own_can_rank_by_any_numbers(monkeypatch: pytest.Monkey
     vector = importance.sets["math"]["0.weight"] - importance.sets["language"]["0.weight"]
     assert bool((vector < 0).any())
     expected = naive.top(weights["0.weight"].matrix.double().abs() * vector, 2 * 23)
-    kept = Cutoffs([0.1])
+    kept = Tops([0.1])
     for _ in range(2):
-        selection = select(weights, importance, "contrast", 0.3, cutoffs=kept)
+        selection = select(weights, importance, "contrast", 0.3, tops=kept)
         assert selection.positions["0.weight"].tolist() == sorted(expected)
 
 
@@ -107,10 +108,12 @@ def test_importance_with_a_gradient_is_taken_as_it_is(method: str) -> None:
     assert select(weights, importance, method, 0.3).sha256() == expected
 
 
-def test_kept_cutoffs_change_nothing_and_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_kept_tops_change_nothing_and_cutoffs_are_found_once(
+    together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever method, proportion and importance they are asked for, in whatever order."""
     calls = []
-    find_cutoffs = cutoffs_module.find_cutoffs
 
     def counted(*arguments: object) -> object:
         calls.append(arguments)
@@ -126,10 +129,10 @@ def test_kept_cutoffs_change_nothing_and_are_found_once(monkeypatch: pytest.Monk
         for proportion in (0.3, 0.0, 0.02, 0.1)
     ]
     alone = [select(weights, *setting) for setting in settings]
-    monkeypatch.setattr(cutoffs_module, "find_cutoffs", counted)
-    kept = Cutoffs([0.02, 0.1, 0.3, 0.0])
-    together = [select(weights, *setting, cutoffs=kept) for setting in settings]
-    assert [each.sha256() for each in together] == [each.sha256() for each in alone]
+    monkeypatch.setattr(tops_module, "find_cutoffs", counted)
+    kept = Tops([0.02, 0.1, 0.3, 0.0], together)
+    later = [select(weights, *setting, tops=kept) for setting in settings]
+    assert [each.sha256() for each in later] == [each.sha256() for each in alone]
     assert len({each.sha256() for each in alone}) > 20
     assert len(calls) == 6
 

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from mathneuro import cutoffs
+from mathneuro import tops
+from mathneuro.cutoffs import Cutoff, find_cutoffs
 from mathneuro.edit import Edit
 from tests.commands import run
 
@@ -52,15 +53,14 @@ def test_every_cutoff_is_found_once(
     sweep: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For all proportions together, by whichever setting needs it first."""
-    find_cutoffs = cutoffs.find_cutoffs
     calls = []
 
-    def noted(weight: Tensor, vector: Tensor, counts: set[int]) -> dict[int, cutoffs.Cutoff]:
+    def noted(weight: Tensor, vector: Tensor, counts: set[int]) -> dict[int, Cutoff]:
         calls.append((weight.data_ptr(), vector.numpy().tobytes()))
         assert {int(weight.numel() * each) for each in (0.1, 0.3)} == counts
         return find_cutoffs(weight, vector, counts)
 
-    monkeypatch.setattr(cutoffs, "find_cutoffs", noted)
+    monkeypatch.setattr(tops, "find_cutoffs", noted)
     more = ["--grid.proportions=[0.1, 0.3]", "--grid.methods=[random, wanda, mathneuro]"]
     run(monkeypatch, "sweep", [*sweep, *more, f"--folder={tmp_path / 'sweep'}"])
     weights = {weight for weight, _ in calls}

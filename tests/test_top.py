@@ -7,10 +7,12 @@ import torch
 from torch import Tensor
 
 from mathneuro import blocks
+from mathneuro import cutoffs as cutoffs_module
 from mathneuro.cutoffs import find_cutoffs
 from mathneuro.errors import InputError
 from mathneuro.importance import scores
-from mathneuro.top import find_top
+from mathneuro.kernels import find_highest
+from mathneuro.top import find_tops
 from tests import naive
 
 ROWS, COLUMNS = 9, 13
@@ -35,19 +37,20 @@ VECTORS = {
 }
 
 
-@pytest.fixture(autouse=True, params=[2**16, 1, 26])
-def _block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything in one block, row by row, and two rows at a time."""
-    monkeypatch.setattr(blocks, "BLOCK", request.param)
+@pytest.fixture(autouse=True, params=[(2**16, 2**13), (1, 58), (26, 3)], ids=str)
+def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything in one block, row by row, and two rows at a time; all scores, many, or few."""
+    block, sample = request.param
+    monkeypatch.setattr(blocks, "BLOCK", block)
+    monkeypatch.setattr(cutoffs_module, "SAMPLE", sample)
 
 
 def tops(weight: Tensor, vector: Tensor) -> list[tuple[Tensor, set[int]]]:
     """Return what is found for each count, and what is to be found."""
     cutoffs = find_cutoffs(weight, vector, COUNTS)
-    return [
-        (find_top(weight, (vector, cutoffs[count])), naive.top(scores(weight, vector), count))
-        for count in COUNTS
-    ]
+    found = find_tops(weight, [vector], [[cutoffs[count]] for count in COUNTS])
+    expected = [naive.top(scores(weight, vector), count) for count in COUNTS]
+    return list(zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize("vector", VECTORS)
@@ -70,11 +73,13 @@ def test_other_tops_are_left_out(vector: str, kind: str, others: int) -> None:
     weight = WEIGHTS[kind]().bfloat16()
     vectors = [VECTORS[vector]() for _ in range(1 + others)]
     cutoffs = [find_cutoffs(weight, each, COUNTS) for each in vectors]
-    for count in COUNTS:
+    ends = {count: [found[count] for found in cutoffs] for count in COUNTS}
+    together = find_tops(weight, vectors, list(ends.values()))
+    for count, found in zip(COUNTS, together, strict=True):
         first, *rest = (naive.top(scores(weight, each), count) for each in vectors)
-        pairs = [(each, found[count]) for each, found in zip(vectors, cutoffs, strict=True)]
-        found = find_top(weight, pairs[0], pairs[1:])
         assert found.tolist() == sorted(first.difference(*rest))
+        [alone] = find_tops(weight, vectors, [ends[count]])
+        assert torch.equal(alone, found)
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0)])
@@ -82,7 +87,7 @@ def test_nothing_is_found_in_a_weight_of_no_parameters(shape: tuple[int, int]) -
     """Which has a cutoff all the same."""
     weight, vector = torch.empty(shape), torch.ones(shape[1]).double()
     cutoffs = find_cutoffs(weight, vector, [0])
-    assert find_top(weight, (vector, cutoffs[0])).tolist() == []
+    assert find_tops(weight, [vector], [[cutoffs[0]]])[0].tolist() == []
 
 
 @pytest.mark.parametrize("counts", [[0], [1], [0, 1, 117]])
@@ -108,3 +113,34 @@ def test_scores_whose_sum_alone_is_infinite_are_not_refused() -> None:
     assert [found.tolist() for found, _ in tops(weight, vector)] == [
         list(range(count)) for count in COUNTS
     ]
+
+
+@pytest.mark.parametrize("rare", [0, 3, 40])
+def test_cutoffs_do_not_depend_on_the_sample(rare: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large weights, of which a sample may tell the wrong thing, such as that most is 0."""
+    weight, vector = torch.randn(300, 200), torch.rand(200).double()
+    if rare:
+        weight[torch.randperm(300)[rare:]] = 0.0
+    counts = [1, 6, 60, 600, 9000, 60_000]
+    expected = [sorted(naive.top(scores(weight, vector), count)) for count in counts]
+    for sample in (1, 64, 2**13, 2**20):
+        monkeypatch.setattr(cutoffs_module, "SAMPLE", sample)
+        ends = find_cutoffs(weight, vector, counts)
+        found = find_tops(weight, [vector], [[ends[count]] for count in counts])
+        assert [each.tolist() for each in found] == expected
+
+
+def test_few_scores_are_looked_at_in_a_large_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A little more than are asked for."""
+    weight, vector = torch.randn(500, 400), torch.rand(400).double()
+    seen = []
+
+    def noted(flat: Tensor, count: int) -> object:
+        seen.append(len(flat))
+        return find_highest(flat, count)
+
+    monkeypatch.setattr(cutoffs_module, "SAMPLE", 2**13)
+    monkeypatch.setattr(cutoffs_module, "find_highest", noted)
+    find_cutoffs(weight, vector, [20_000])
+    assert seen[0] == 2**13
+    assert 20_000 <= seen[1] < 24_000

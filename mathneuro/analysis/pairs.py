@@ -13,12 +13,12 @@ from tqdm import tqdm
 from mathneuro.analysis.chance import Sizes
 from mathneuro.analysis.common import number_in_common, pack
 from mathneuro.analysis.overlap import Overlap, Pair
-from mathneuro.cutoffs import Cutoffs
 from mathneuro.data.draws import DrawKey
 from mathneuro.grid import Setting
 from mathneuro.importance import Importance
 from mathneuro.methods import MODEL_METHODS, NO_DRAWS, select
 from mathneuro.report.cells import samples_order
+from mathneuro.tops import Tops
 from mathneuro.weights import Weight
 
 Kind = Literal["repeats", "samples"]
@@ -109,7 +109,7 @@ def tally(
 ) -> Tally:
     """Select by every setting, weight by weight, and count what the selections have in common.
 
-    Only the selections of one weight that differ in nothing but their draw are there at once, each
+    Only the selections of one weight by one method and its calibration sets are there at once, each
     with at most one bit a parameter.
 
     Args:
@@ -130,7 +130,7 @@ def tally(
     proportions = sorted({each.proportion for each in settings})
     names = tqdm(weights, "Selecting", delay=2, leave=False)
     for column, name in enumerate(names):
-        cutoffs, weight = Cutoffs(proportions), weights[name]
+        tops, weight = Tops(proportions, together=True), weights[name]
         for method, found in units.items():
             found.append(weight.in_features if method in MODEL_METHODS else weight.numel)
         for numbers in _alike(settings):
@@ -141,7 +141,7 @@ def tally(
                     positions = neurons[number][name]
                 else:
                     importance = importances[settings[number].draw]
-                    positions = _positions(weight, importance, settings[number], seed, cutoffs)
+                    positions = _positions(weight, importance, settings[number], seed, tops)
                 packed[number] = pack(positions, size)
                 selected[number, column] = packed[number].count
             for pair in combinations(numbers, 2):
@@ -151,20 +151,20 @@ def tally(
 
 
 def _alike(settings: Sequence[Setting]) -> Iterator[list[int]]:
-    """Go through the settings that differ in nothing but their draw."""
-    groups: dict[Setting, list[int]] = {}
+    """Go through the settings of one method and its calibration sets, draw by draw."""
+    groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for number, setting in enumerate(settings):
-        groups.setdefault(replace(setting, num_samples=0, repeat=0), []).append(number)
+        groups.setdefault((setting.method, setting.calibration), []).append(number)
     yield from groups.values()
 
 
 def _positions(
-    weight: Weight, importance: Importance, setting: Setting, seed: int, cutoffs: Cutoffs
+    weight: Weight, importance: Importance, setting: Setting, seed: int, tops: Tops
 ) -> Tensor:
     """Select in one weight, by a method that looks at one at a time."""
     selection = select(
         {weight.name: weight}, importance, setting.method, setting.proportion, setting.calibration,
-        seed=seed, repeat=setting.repeat, cutoffs=cutoffs,
+        seed=seed, repeat=setting.repeat, tops=tops,
     )  # fmt: skip
     return selection.positions[weight.name]
 

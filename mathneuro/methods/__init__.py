@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import torch
 from tqdm import tqdm
 
-from mathneuro.cutoffs import Cutoffs
 from mathneuro.errors import InputError
 from mathneuro.importance import Importance
 from mathneuro.methods.base import Candidates, Choice, Method, ModelMethod, WholeModel
@@ -15,6 +14,7 @@ from mathneuro.methods.random import random
 from mathneuro.methods.wanda import wanda
 from mathneuro.selection import Selection
 from mathneuro.storage import run_device
+from mathneuro.tops import Tops
 from mathneuro.weights import Weight
 
 METHODS: dict[str, Method] = {"mathneuro": mathneuro, "random": random, "wanda": wanda}
@@ -64,7 +64,7 @@ def select(
     seed: int = 0,
     repeat: int = 1,
     progress: bool = False,
-    cutoffs: Cutoffs | None = None,
+    tops: Tops | None = None,
 ) -> Selection:
     """Select parameters of the weights that take part.
 
@@ -80,8 +80,8 @@ def select(
         seed: Seed of methods that draw.
         repeat: Which of several draws with that seed, from 1.
         progress: Whether a bar is shown if it takes longer than two seconds.
-        cutoffs: Makes another selection from the same weights a single pass over them, whatever
-            its method, sets and importance. None: nothing is kept.
+        tops: Makes another selection from the same weights a single pass over them at most,
+            whatever its method, sets and importance. None: nothing is kept.
 
     Returns:
         The selected positions of each weight as it is stored.
@@ -96,7 +96,7 @@ def select(
     if method in MODEL_METHODS:
         choice = MODEL_METHODS[method](model)
     else:
-        choice = _choose_in_each(model, METHODS[method], progress, cutoffs or Cutoffs())
+        choice = _choose_in_each(model, METHODS[method], progress, tops or Tops())
     nothing = torch.empty(0, dtype=torch.int64)
     return Selection(
         # Methods see [out, in] whichever way it is stored, so that ties fall alike.
@@ -118,7 +118,7 @@ def select(
     )
 
 
-def _choose_in_each(model: WholeModel, method: Method, progress: bool, cutoffs: Cutoffs) -> Choice:
+def _choose_in_each(model: WholeModel, method: Method, progress: bool, tops: Tops) -> Choice:
     """Let a method that looks at one weight at a time choose in each weight."""
     positions = {}
     disable = None if progress else True
@@ -134,7 +134,7 @@ def _choose_in_each(model: WholeModel, method: Method, progress: bool, cutoffs: 
             proportion=model.proportion,
             seed=model.seed,
             repeat=model.repeat,
-            cutoffs=cutoffs,
+            tops=tops,
         )
         positions[name] = method(candidates).cpu()
     return Choice(positions)

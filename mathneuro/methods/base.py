@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from mathneuro.cutoffs import Cutoffs
 from mathneuro.importance import Importance
-from mathneuro.top import find_top
+from mathneuro.tops import Tops
 from mathneuro.weights import Weight
 
 
@@ -26,7 +25,7 @@ class Candidates:
         proportion: Share of the weight's parameters to choose, between 0 and 1.
         seed: Seed of methods that draw.
         repeat: Which of several draws with that seed, from 1.
-        cutoffs: Where cutoffs that are needed once more are kept.
+        tops: What finds the tops of this weight.
     """
 
     name: str
@@ -36,7 +35,7 @@ class Candidates:
     proportion: float
     seed: int
     repeat: int = 1
-    cutoffs: Cutoffs = field(default_factory=Cutoffs)
+    tops: Tops = field(default_factory=Tops)
 
     def top(self, input_importance: Tensor, without: Sequence[Tensor] = ()) -> Tensor:
         """Find the parameters with the highest scores for one set of texts.
@@ -53,11 +52,8 @@ class Candidates:
         Raises:
             InputError: If a score is NaN or Inf.
         """
-        inside, *outside = (
-            (each, self.cutoffs.get(self.name, self.weight, each, self.proportion))
-            for each in (input_importance, *without)
-        )
-        return find_top(self.weight, inside, outside)
+        vectors = [input_importance, *without]
+        return self.tops.find(self.name, self.weight, vectors, self.proportion)
 
     def generator(self) -> np.random.Generator:
         """Return a source of random numbers of this weight's own, whatever the order of weights."""
