@@ -1,4 +1,4 @@
-"""Large matrices in blocks of rows, so that what is computed of one stays in a core's cache."""
+"""Large tensors in blocks of rows, so that what is computed of one stays in a core's cache."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,11 @@ TIMES = 32
 """How many times as many on an accelerator, where the number of operations counts."""
 
 
-def row_blocks(matrix: Tensor) -> Iterator[slice]:
-    """Divide the rows of a matrix into blocks.
+def row_blocks(tensor: Tensor) -> Iterator[slice]:
+    """Divide the rows of a tensor into blocks.
 
     Args:
-        matrix: Of shape ``[rows, columns]``.
+        tensor: Of shape ``[rows, ...]``.
 
     Yields:
         The rows of each block, in their order.
@@ -25,8 +25,8 @@ def row_blocks(matrix: Tensor) -> Iterator[slice]:
         >>> list(row_blocks(torch.empty(5, 2**16)))
         [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    rows, columns = matrix.shape
-    size = BLOCK if matrix.device.type == "cpu" else BLOCK * TIMES
-    step = max(1, size // max(1, columns))
+    rows = len(tensor)
+    size = BLOCK if tensor.device.type == "cpu" else BLOCK * TIMES
+    step = max(1, size * rows // max(1, tensor.numel()))
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))

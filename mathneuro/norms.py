@@ -11,38 +11,13 @@ from torch import Tensor, nn
 
 from mathneuro.errors import InputError
 from mathneuro.experts import listening
+from mathneuro.text_norms import Padding, text_norms
 from mathneuro.totals import Totals
 from mathneuro.weights import Weight
 
 NOT_ONCE = "its input does not hold every token of every text once"
 TWICE = "it runs more than once in a forward pass"
 NOT_RUN = "its module is not run in a forward pass"
-
-
-def text_norms(inputs: Tensor, padding: tuple[Tensor, ...] | None = None) -> Tensor:
-    """Euclidean norm of every input feature over the tokens of each text.
-
-    ``norm[s, j] = ||X_s[:, j]||_2`` (METHOD.md, "Importance"), computed in float32 whatever the
-    type of the inputs.
-
-    Args:
-        inputs: Inputs of a linear layer, of shape ``[texts, tokens, features]``.
-        padding: Where padding stands, as one vector of texts and one of tokens. What stands there
-            never enters a norm, not even a NaN. None: there is no padding.
-
-    Returns:
-        Norms of shape ``[texts, features]``, float32.
-
-    Example:
-        >>> inputs = torch.tensor([[[3.0, 1.0], [4.0, 0.0], [float("nan"), 9.0]]])
-        >>> text_norms(inputs, (torch.tensor([0]), torch.tensor([2])))
-        tensor([[5., 1.]])
-    """
-    # Squares and a sum: torch's vector_norm over a middle dimension is many times slower on CPUs.
-    squares = inputs.to(torch.float32).square()
-    if padding is not None:
-        squares[padding] = 0
-    return squares.sum(dim=1).sqrt()
 
 
 @dataclass
@@ -60,7 +35,7 @@ class _Batch:
         inputs: What was read, by its identity, so that it is recognised.
     """
 
-    padding: dict[torch.device, tuple[Tensor, ...]] | None
+    padding: dict[torch.device, Padding] | None
     real: Tensor | None
     shape: torch.Size
     norms: dict[str, Tensor] = field(default_factory=dict)
@@ -68,13 +43,13 @@ class _Batch:
     squares: dict[str, Tensor] = field(default_factory=dict)
     inputs: dict[int, tuple[weakref.ref[Tensor], int, str]] = field(default_factory=dict)
 
-    def padding_on(self, device: torch.device) -> tuple[Tensor, ...] | None:
+    def padding_on(self, device: torch.device) -> Padding | None:
         """Return where padding stands, as indices on a device: inputs can be on several."""
         if self.padding is None:
             return None
         if device not in self.padding:
             known = next(iter(self.padding.values()))
-            self.padding[device] = tuple(index.to(device) for index in known)
+            self.padding[device] = known.to(device)
         return self.padding[device]
 
 
@@ -149,8 +124,8 @@ class InputNorms:
         Raises:
             InputError: If an input holds NaN or Inf at a token of a text.
         """
-        padding, shape = (attention_mask == 0).nonzero(as_tuple=True), attention_mask.shape
-        if len(padding[0]):
+        padding, shape = Padding.find(attention_mask), attention_mask.shape
+        if padding is not None:
             where, real = {attention_mask.device: padding}, (attention_mask != 0).flatten()
             self._batch = _Batch(where, real, shape)
         else:

@@ -11,7 +11,7 @@ from mathneuro.decoder import run_decoder
 from mathneuro.errors import InputError
 from mathneuro.importance import scores
 from mathneuro.layers import Coverage, find_linear_weights
-from mathneuro.norms import InputNorms, text_norms
+from mathneuro.norms import InputNorms
 from mathneuro.suitability import OTHER_HEAD, check_model, head_weight
 from mathneuro.weights import Weight
 from tests import naive
@@ -134,23 +134,6 @@ def test_many_draws_are_summed_in_one_pass() -> None:
         4,
         3,
     )
-
-
-def test_what_stands_at_padding_never_counts() -> None:
-    """Not even a NaN."""
-    inputs = torch.randn(2, 3, 5)
-    dirty = inputs.clone()
-    dirty[1, 2] = float("nan")
-    padding = (torch.tensor([1]), torch.tensor([2]))
-    expected = torch.stack([inputs[0].norm(dim=0), inputs[1, :2].norm(dim=0)])
-    torch.testing.assert_close(text_norms(dirty, padding), expected)
-
-
-def test_half_precision_inputs_get_float32_norms() -> None:
-    """Sums of squares that float16 cannot hold are no problem."""
-    norms = text_norms(torch.full((1, 100, 1), 100.0, dtype=torch.float16))
-    assert norms.dtype == torch.float32
-    assert float(norms) == pytest.approx(1000)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf"])

@@ -120,7 +120,7 @@ def test_inputs_on_several_devices_are_measured_where_they_are() -> None:
     assert batch.padding is not None
     devices = {name: each.device.type for name, each in batch.norms.items()}
     assert devices == {"0.weight": "cpu", "1.weight": "meta"}
-    places = {device.type: each[0].device.type for device, each in batch.padding.items()}
+    places = {device.type: each.texts.device.type for device, each in batch.padding.items()}
     assert places == {"cpu": "cpu", "meta": "meta"}
 
 
