@@ -25,7 +25,7 @@ BENCHMARKS: list[list[str]] = [
     ["identification"],
     ["identification", *RANDOM, "--num_samples", "60", "--naive_samples", "10"],
     ["grid"],
-    ["grid", *RANDOM, "--num_samples", "4", "--repeats", "1"],
+    ["grid", *RANDOM, "--num_samples", "12", "--repeats", "1"],
     ["selection", *RANDOM],
     ["edits"],
     ["edits", *RANDOM],

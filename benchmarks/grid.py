@@ -48,23 +48,32 @@ def ours(module: CausalLanguageModel, data: TextDataModule) -> Masks:
     return masks
 
 
-def theirs(
-    module: CausalLanguageModel, data: TextDataModule, repeats: int, dtype: torch.dtype
-) -> Masks:
-    """Read the texts of every setting anew, into sums of the weights' size."""
-    masks = {}
+def theirs(module: CausalLanguageModel, data: TextDataModule, repeats: int) -> None:
+    """Read the texts of every setting anew, into bfloat16 sums of the weights' size."""
     settings = product(CALIBRATION, data.draws[:repeats], PROPORTIONS)
     for calibration, draw, proportion in settings:
         sums = {
             name: naive.add_up(
-                module.model, module.coverage.weights, drawn_tokens(data, name, draw), dtype
+                module.model, module.coverage.weights, drawn_tokens(data, name, draw)
             )
             for name in ("math", calibration)
         }
-        masks[calibration, draw.repeat, proportion] = naive.select(
-            sums["math"], sums[calibration], proportion
+        naive.select(sums["math"], sums[calibration], proportion)
+
+
+def exactly(module: CausalLanguageModel, data: TextDataModule) -> Masks:
+    """Find the masks of the first draw from float64 sums, each of them added up once."""
+    draw = data.draws[0]
+    sums = {
+        name: naive.add_up(
+            module.model, module.coverage.weights, drawn_tokens(data, name, draw), torch.float64
         )
-    return masks
+        for name in ("math", *CALIBRATION)
+    }
+    return {
+        (name, draw.repeat, proportion): naive.select(sums["math"], sums[name], proportion)
+        for name, proportion in product(CALIBRATION, PROPORTIONS)
+    }
 
 
 def drawn_tokens(data: TextDataModule, name: str, draw: DrawKey) -> list[list[int]]:
@@ -114,8 +123,8 @@ def main(
     )  # fmt: skip
     data.draws = [DrawKey(num_samples, repeat) for repeat in REPEATS]
     masks = ours(module, data)
-    exact = theirs(module, data, 1, torch.float64)
-    slow = seconds(partial(theirs, module, data, repeats, torch.bfloat16))
+    exact = exactly(module, data)
+    slow = seconds(partial(theirs, module, data, repeats))
     slow *= len(REPEATS) / repeats
     fast = statistics.median(seconds(partial(ours, module, data)) for _ in range(3))
     distinct = sum(len(each.identification) for each in data.tokenized.values())
