@@ -1,5 +1,7 @@
 """Tiny real models, built offline, and the files that go with them."""
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,14 @@ WORDS = [
 def _seeded() -> None:
     """Build the same models in every test, whatever ran before."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _interruptions_are_heard() -> Iterator[None]:
+    """Also where tests are a job in the background, for which shells ignore interruptions."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
