@@ -10,12 +10,13 @@ from typing_extensions import override
 from callbacks.run import Run, running
 from callbacks.setting import SettingCallback
 from mathneuro.data.tokens import check_chat_template
-from mathneuro.evaluation import EvaluationSettings, check_context, evaluate, load_tasks
+from mathneuro.evaluation import EvaluationSettings, evaluate
 from mathneuro.files import write_json_lines
 from mathneuro.programs.spec import ProgramSet
 from mathneuro.scores import Scores
 from mathneuro.study import Study
 from mathneuro.task_fingerprints import tasks_fingerprint
+from mathneuro.tasks import check_context, load_tasks
 
 if TYPE_CHECKING:
     from mathneuro.live_model import LiveModel

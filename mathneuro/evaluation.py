@@ -1,6 +1,5 @@
 """EleutherAI's lm-eval on a model that is in memory, left as it was found."""
 
-import difflib
 import io
 import logging
 from collections.abc import Iterator, Mapping
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from lightning.pytorch import seed_everything
 from lightning.pytorch.utilities.seed import isolate_rng
 
+from mathneuro.addresses import without_addresses
 from mathneuro.errors import InputError
-from mathneuro.hub import offline_if_unreachable
 from mathneuro.outcomes import question_outcomes
+from mathneuro.programs.notes import program_notes
 from mathneuro.programs.spec import ProgramSet
-from mathneuro.sandbox import check_sandbox
 from mathneuro.scores import Score, finite
 
 if TYPE_CHECKING:
@@ -72,143 +71,6 @@ class EvaluationSettings:
             raise InputError(f"lm_eval.seed: got {self.seed}, but it may not be below 0")
 
 
-def load_tasks(settings: EvaluationSettings) -> dict[str, Any]:
-    """Build tasks once, data included, so that nothing can be missing later.
-
-    The random numbers that this draws are given back.
-
-    Args:
-        settings: Which tasks, and how.
-
-    Returns:
-        What ``lm_eval.evaluator.evaluate`` takes as ``task_dict``.
-
-    Raises:
-        InputError: If a folder or a task does not exist, or the data of a task cannot be read.
-    """
-    from lm_eval.tasks import TaskManager
-
-    for folder in settings.task_folders:
-        if not folder.is_dir():
-            raise InputError(
-                f"lm_eval.task_folders: the folder {folder} does not exist (looked from "
-                f"{Path.cwd()}); give a folder with lm-eval task YAML files"
-            )
-    programs = _load_programs(settings)
-    if not settings.tasks:
-        return {"tasks": programs, "groups": {}}
-    folders = [str(folder) for folder in settings.task_folders]
-    manager = TaskManager(include_path=folders, include_defaults=False)
-    if not set(settings.tasks) <= set(manager.all_tasks):
-        # Looking through the thousands of tasks that lm-eval brings takes a while.
-        manager = TaskManager(include_path=folders, include_defaults=True)
-    for name in settings.tasks:
-        if name not in manager.all_tasks:
-            close = difflib.get_close_matches(name, manager.all_tasks, n=3)
-            raise InputError(
-                f"lm_eval.tasks: there is no task {name!r}"
-                + (f"; did you mean {' or '.join(close)}?" if close else "")
-                + " (`lm-eval ls tasks` lists those of lm-eval, task_folders adds your own)"
-            )
-    with isolate_rng(), quiet(), offline_if_unreachable():
-        try:
-            loaded = manager.load(list(settings.tasks))
-        except ImportError as error:
-            raise InputError(
-                f"lm_eval.tasks: {', '.join(settings.tasks)} cannot be loaded, since a library is "
-                f"missing ({' '.join(str(error).split()).rstrip('.')}); install it (competition "
-                "math needs pip install 'lm-eval[math]'), or leave the task out"
-            ) from error
-        except Exception as error:
-            # Loading a task runs code of that task and of data set loaders, with errors of many
-            # libraries; each of them means that the task cannot be evaluated.
-            reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise InputError(
-                f"lm_eval.tasks: the data of {', '.join(settings.tasks)} cannot be loaded "
-                f"({reason[0]}); check the tasks' files and the network, and name each task once"
-            ) from error
-    for task in loaded["tasks"].values():
-        _set_fewshot(task, settings)
-    _check_tasks(loaded["tasks"], programs)
-    return {**loaded, "tasks": {**loaded["tasks"], **programs}}
-
-
-def longest_answer(generation: dict[str, Any]) -> int:
-    """Return how many tokens an answer has at most.
-
-    Args:
-        generation: The ``generation_kwargs`` of a task of lm-eval.
-    """
-    from lm_eval.models.utils import normalize_gen_kwargs
-
-    return int(normalize_gen_kwargs(generation)["max_gen_toks"])
-
-
-def check_context(tasks: dict[str, Any], context_length: int | None) -> None:
-    """Refuse tasks whose answers alone may fill a model's context.
-
-    Args:
-        tasks: What `load_tasks` built.
-        context_length: The longest text that the model was made for, in tokens. None: not known.
-
-    Raises:
-        InputError: If so.
-    """
-    for name, task in tasks["tasks"].items():
-        most = longest_answer(task.get_config("generation_kwargs") or {})
-        generates = task.OUTPUT_TYPE == "generate_until"
-        if context_length is not None and generates and most >= context_length:
-            raise InputError(
-                f"lm_eval: {name} has answers of up to {most:,} tokens, but the model's context is "
-                f"{context_length:,}, prompt included; use another model, or lower max_gen_toks "
-                "in the task (max_new_tokens in lm_eval.programs)"
-            )
-
-
-def _check_tasks(tasks: dict[str, Any], programs: dict[str, Any]) -> None:
-    """Refuse tasks that would run code unprotected, and two of one name."""
-    for task in tasks.values():
-        if getattr(task, "UNSAFE_CODE", False):
-            raise InputError(
-                f"lm_eval.tasks: {task.config.task} runs code that the model writes, unprotected, "
-                "which MathNeuro does not do; leave it out (lm_eval.programs runs programs in a "
-                "sandbox)"
-            )
-    twice = next((name for name in programs if name in tasks), None)
-    if twice is not None:
-        raise InputError(
-            f"lm_eval.programs: got {twice!r}, which is one of lm_eval.tasks too; give it another "
-            "name"
-        )
-
-
-def _load_programs(settings: EvaluationSettings) -> dict[str, Any]:
-    """Build the tasks whose answers are programs, if the user wants these to be run."""
-    if not settings.programs:
-        return {}
-    if not settings.confirm_run_unsafe_code:
-        raise InputError(
-            "lm_eval.confirm_run_unsafe_code: got false, but lm_eval.programs runs programs that "
-            "the model writes (in a sandbox; the README says what that protects); set it to true "
-            "if you want that"
-        )
-    from mathneuro.programs.task import program_task
-
-    check_sandbox()
-    with isolate_rng(), quiet(), offline_if_unreachable():
-        return {name: program_task(name, spec) for name, spec in settings.programs.items()}
-
-
-def _set_fewshot(task: Any, settings: EvaluationSettings) -> None:  # noqa: ANN401
-    """Set the number of worked examples and their seed, as lm-eval's own command does."""
-    own = task.get_config("num_fewshot")
-    if settings.num_fewshot is not None and own != 0:
-        task.set_config(key="num_fewshot", value=settings.num_fewshot)
-    elif own is None:
-        task.set_config(key="num_fewshot", value=0)
-    task.set_fewshot_seed(seed=settings.seed)
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep lm-eval's reports of its progress off the terminal; warnings stay."""
@@ -245,7 +107,7 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
 
     Args:
         live: The model, as lm-eval sees it.
-        tasks: What `load_tasks` built; it can be used again.
+        tasks: What `mathneuro.tasks.load_tasks` built; it can be used again.
         settings: How to evaluate.
 
     Returns:
@@ -253,8 +115,11 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
     """
     from lm_eval.evaluator import evaluate as run
 
+    from mathneuro.programs.task import running_in
+
     with ExitStack() as stack:
-        for context in (isolate_rng(), quiet(), _compiled_once(), live.attached()):
+        contexts = isolate_rng(), quiet(), _compiled_once(), live.attached(), running_in(live.ranks)
+        for context in contexts:
             stack.enter_context(context)
         stack.enter_context(redirect_stdout(io.StringIO()))
         seed_everything(settings.seed, verbose=False)
@@ -269,7 +134,7 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
             # Tasks that run programs outside of our sandbox are refused when they are loaded.
             confirm_run_unsafe_code=settings.confirm_run_unsafe_code,
         )
-        notes = [*live.notes(), *_fewshot_notes(tasks, settings), *_program_notes(tasks)]
+        notes = [*live.notes(), *_fewshot_notes(tasks, settings)]
     groups = results.get("group_subtasks", {})
     inner = {name for names in groups.values() for name in names}
     measured = {
@@ -277,11 +142,13 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
     }
     scores = {name: metrics for name, metrics in measured.items() if metrics}
     samples = results.pop("samples")
+    for name, spec in settings.programs.items():
+        notes += program_notes(name, spec, tasks["tasks"][name], samples[name])
     return Evaluation(
         scores=scores,
         samples=samples,
         notes=notes,
-        record=dict(results),
+        record=without_addresses(dict(results)),
         outcomes=question_outcomes(samples, scores, groups),
     )
 
@@ -306,19 +173,6 @@ def _fewshot_notes(tasks: dict[str, Any], settings: EvaluationSettings) -> list[
         f"{settings.num_fewshot} was not used"
         for name, own in shots.items()
         if settings.num_fewshot not in (None, own)
-    ]
-
-
-def _program_notes(tasks: dict[str, Any]) -> list[str]:
-    """Tell of questions that are not asked since their answer is no number."""
-    counts = {
-        name: (task.get_config("metadata") or {}).get("rows_left_out", 0)
-        for name, task in tasks["tasks"].items()
-    }
-    return [
-        f"{name} leaves out {count:,} rows that state no number as the answer"
-        for name, count in counts.items()
-        if count
     ]
 
 

@@ -1,5 +1,6 @@
 """Files that are complete or absent: written beside their target, then renamed."""
 
+import hashlib
 import json
 import math
 import uuid
@@ -8,9 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from mathneuro.errors import InputError
+
+CHECKSUM = "sha256"
+"""What the checksum of a file is stated under."""
 
 
 def write_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -69,11 +74,14 @@ def write_json_lines(path: Path, rows: Iterable[Any]) -> None:
 def to_json(value: Any, indent: int | None = None) -> str:  # noqa: ANN401
     """Write a value as JSON: NaN and infinities become null, what JSON does not know its text.
 
+    What UTF-8 does not know is escaped.
+
     Example:
         >>> to_json({"a": [float("nan"), 1.5], "b": Path("c")})
         '{"a": [null, 1.5], "b": "c"}'
     """
-    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401
@@ -102,6 +110,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 
     ready = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = {name: json.dumps(value) for name, value in metadata.items()}
+    text[CHECKSUM] = json.dumps(_checksum(ready, text))
 
     def write(unfinished: Path) -> None:
         try:
@@ -131,7 +140,25 @@ def read_tensors(
     """
     with _opened(path, kind, fields, option) as (opened, metadata):
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        stated = metadata.pop(CHECKSUM, None)
+        if stated is not None and stated != _checksum(tensors, opened.metadata()):
+            raise InputError(
+                f"{option}: {path} is damaged (it is not what its checksum was made of); make it "
+                "again, or get it again"
+            )
     return tensors, metadata
+
+
+def _checksum(tensors: Mapping[str, Tensor], text: Mapping[str, str]) -> str:
+    """Return a hash of all that a file holds but its checksum."""
+    digest = hashlib.sha256()
+    for name in sorted(set(text) - {CHECKSUM}):
+        digest.update(json.dumps([name, text[name]]).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def read_metadata(path: Path, kind: str, fields: Iterable[str], option: str) -> dict[str, Any]:
@@ -148,7 +175,8 @@ def _opened(
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise InputError(f"{option}: {path} does not exist; give the path of a {kind} file")
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise InputError(f"{option}: {path} {what}; give the path of a {kind} file")
     try:
         with safe_open(path, framework="pt") as opened:
             metadata = {name: _value(text) for name, text in (opened.metadata() or {}).items()}

@@ -32,7 +32,12 @@ def replace_folder(
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
                 path.rename(old)
-            unfinished.rename(path)
+            try:
+                unfinished.rename(path)
+            except OSError:
+                if old.exists():
+                    old.rename(path)
+                raise
         finally:
             for each in (unfinished, old):
                 if each.exists():

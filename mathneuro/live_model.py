@@ -52,7 +52,7 @@ class LiveModel(HFLM):  # type: ignore[misc]
             super().__init__(
                 pretrained=model, tokenizer=copy.deepcopy(tokenizer), batch_size=batch_size
             )
-        self._ranks = ranks
+        self.ranks = ranks
         self._progress = progress
         self._found_batch_size: int | None = None
         self._windows: int | None = None
@@ -69,7 +69,7 @@ class LiveModel(HFLM):  # type: ignore[misc]
 
     def notes(self) -> list[str]:
         """Say in sentences what all processes cut since the block began; all have to call it."""
-        cut, notes = sum(self._ranks.collect(self._cut), Counter[str]()), []
+        cut, notes = sum(self.ranks.collect(self._cut), Counter[str]()), []
         if prompts := cut["prompts"]:
             notes.append(
                 f"{prompts} prompts were longer than the model's context and lost their beginning"
@@ -123,7 +123,7 @@ class LiveModel(HFLM):  # type: ignore[misc]
             mine = super().loglikelihood_rolling(requests, hidden)
         finally:
             self._windows = None
-        return [math.fsum(parts) for parts in zip(*self._ranks.collect(mine), strict=True)]
+        return [math.fsum(parts) for parts in zip(*self.ranks.collect(mine), strict=True)]
 
     def _loglikelihood_tokens(
         self,
@@ -147,7 +147,7 @@ class LiveModel(HFLM):  # type: ignore[misc]
         if self._windows is not None:
             # A batch of windows, of which each process takes its share; see above.
             self._windows += 1
-            if self._ranks.divides and self._windows % self._ranks.count != self._ranks.rank:
+            if self.ranks.divides and self._windows % self.ranks.count != self.ranks.rank:
                 return [(0.0, False)] * len(requests)
             return run(list(requests), override_bs or len(requests))
         size = self.batch_size
@@ -174,12 +174,12 @@ class LiveModel(HFLM):  # type: ignore[misc]
         Returns:
             All answers, in the order of the requests, in every process.
         """
-        if not self._ranks.divides:
+        if not self.ranks.divides:
             return run(list(requests))
-        mine = [position for batch in self._ranks.share(batches()) for position in batch]
+        mine = [position for batch in self.ranks.share(batches()) for position in batch]
         answers = run([requests[position] for position in mine]) if mine else []
         found: dict[int, Any] = {}
-        for share in self._ranks.collect(dict(zip(mine, answers, strict=True))):
+        for share in self.ranks.collect(dict(zip(mine, answers, strict=True))):
             found |= share
         return [found[position] for position in range(len(requests))]
 
@@ -188,7 +188,7 @@ class LiveModel(HFLM):  # type: ignore[misc]
     ) -> torch.Tensor:
         """Generate as lm-eval does, and count answers that neither a stop word nor EOS ended."""
         # Processes that run one model together have to run it equally often.
-        keywords["synced_gpus"] = self._ranks.in_lockstep
+        keywords["synced_gpus"] = self.ranks.in_lockstep
         output: torch.Tensor = super()._model_generate(context, max_length, stop, **keywords)
         if output.shape[1] >= max_length:
             for answer in output[:, context.shape[1] :]:
@@ -201,7 +201,7 @@ class LiveModel(HFLM):  # type: ignore[misc]
         """Find the largest batch size that fits, once."""
         if self._found_batch_size is None:
             found = int(super()._detect_batch_size(*args, **keywords))
-            self._found_batch_size = min(self._ranks.gather(found))
+            self._found_batch_size = min(self.ranks.gather(found))
         return self._found_batch_size
 
 

@@ -16,6 +16,9 @@ RELATIVE = Fraction(1, 10**6)
 SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{NO-BREAK SPACE}": " ",
                        "\N{NARROW NO-BREAK SPACE}": " ", "\N{THIN SPACE}": " "})  # fmt: skip
 
+MULTIPLES = r"(?i:dozen|hundred|thousand|million|billion|trillion|k|mn|mio|bn|tn)s?\b"
+"""Words after a number that make it another one."""
+
 UNSIGNED = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)"
 NUMERAL = re.compile(
     rf"""
@@ -26,7 +29,7 @@ NUMERAL = re.compile(
       | (?P<plain>{UNSIGNED})(?:[eE](?P<exponent>[-+]?\d+))?
     )
     \s*[$€£¥₹]?\s*(?:%|percent\b)?\s*
-    (?P<unit>[^\W\d_][^\d]*|°[^\d]*)?\.?
+    (?!{MULTIPLES})(?P<unit>[^\W\d_][^\d]*|°[^\d]*)?\.?
     """,
     re.VERBOSE,
 )
@@ -36,7 +39,8 @@ def parse_number(text: str) -> Fraction | None:
     """Read a number, exactly.
 
     Thousands separators, fractions, mixed numbers, powers of ten, a currency sign, a percent sign
-    and words after it (units) are understood. A percent sign is a unit: ``50%`` is 50.
+    and words after it (units) are understood. A percent sign is a unit: ``50%`` is 50. What is
+    written with a word for a multiple, such as 2 million, is not.
 
     Args:
         text: One number, and nothing else but the above.

@@ -9,14 +9,9 @@ from lightning.pytorch.utilities.seed import isolate_rng
 from mathneuro.data.drawing import place
 from mathneuro.data.tokens import check_chat_template, encode, written
 from mathneuro.errors import InputError
-from mathneuro.evaluation import (
-    EvaluationSettings,
-    check_context,
-    load_tasks,
-    longest_answer,
-    quiet,
-)
+from mathneuro.evaluation import EvaluationSettings, quiet
 from mathneuro.loading import empty_model
+from mathneuro.tasks import check_context, load_tasks, longest_answer
 from mathneuro.terminal import counted
 
 if TYPE_CHECKING:
@@ -115,7 +110,7 @@ def shown_prompts(
 
     if settings.chat_template:
         check_chat_template(tokenizer, "lm_eval")
-    tasks = load_tasks(settings)["tasks"]
+    tasks = load_tasks(settings, to_run=False)["tasks"]
     live = RequestReader(empty_model(config, trust_remote_code), tokenizer)
     check_context({"tasks": tasks}, live.max_length)
     for name, task in tasks.items():

@@ -4,6 +4,7 @@ import hashlib
 import json
 from typing import Any
 
+from mathneuro.addresses import without_addresses
 from mathneuro.evaluation import EvaluationSettings
 
 WHEREABOUTS = ("dataset_path", "dataset_kwargs", "config_source")
@@ -22,7 +23,7 @@ def tasks_fingerprint(tasks: dict[str, Any], settings: EvaluationSettings) -> di
     """
     fingerprints = {}
     for name, task in tasks["tasks"].items():
-        config = task.dump_config()
+        config = without_addresses(task.dump_config())
         for part in (config, config.get("metadata") or {}):
             for key in WHEREABOUTS:
                 part.pop(key, None)

@@ -181,7 +181,7 @@ class MathNeuroTrainer(Trainer):
                 edit.
             max_shard_size: The largest file of weights; about that much is in memory at once.
             generation_config: Values to set in the generation config, such as {do_sample: true}.
-            overwrite: Whether a folder that is there is replaced.
+            overwrite: Whether a folder that an export wrote is replaced.
             verify: Whether the written weights are read again and compared with the edited ones.
         """
         from mathneuro.export import Export, export_model, left_behind
@@ -190,7 +190,8 @@ class MathNeuroTrainer(Trainer):
         if not self.is_global_zero:
             return
         chosen = Edit.load(edit).with_factors(factor, factors)
-        how = Export(output, max_shard_size, generation_config or {}, overwrite, verify)
+        kept = Path(model.source.path), edit, *([results] if results else [])
+        how = Export(output, max_shard_size, generation_config or {}, overwrite, verify, kept)
         measured = find_measured(chosen, edit, results)
         if isinstance(measured, str):
             tell("note", f"the model card states no scores: {measured}")

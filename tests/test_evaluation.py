@@ -12,8 +12,9 @@ from lm_eval.tasks import TaskManager
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from mathneuro.errors import InputError
-from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
+from mathneuro.evaluation import EvaluationSettings, evaluate
 from mathneuro.live_model import LiveModel
+from mathneuro.tasks import load_tasks
 from tests.conftest import make_llama
 
 NAMES = ("tiny_generate", "tiny_choose")

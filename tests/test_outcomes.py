@@ -7,11 +7,12 @@ import pytest
 from lm_eval import utils
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
+from mathneuro.evaluation import EvaluationSettings, evaluate
 from mathneuro.live_model import LiveModel
 from mathneuro.outcomes import question_outcomes
 from mathneuro.scores import Score
 from mathneuro.task_fingerprints import tasks_fingerprint
+from mathneuro.tasks import load_tasks
 
 
 def sample(number: int, filter_: str, **metrics: Any) -> dict[str, Any]:

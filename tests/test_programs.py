@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from mathneuro.errors import InputError
-from mathneuro.evaluation import EvaluationSettings, load_tasks
+from mathneuro.evaluation import EvaluationSettings
 from mathneuro.numerals import is_same_answer
 from mathneuro.programs.examples import EXAMPLES
 from mathneuro.programs.spec import ProgramSet, read_problems
 from mathneuro.programs.task import RunPrograms, find_program, prompt, score
 from mathneuro.sandbox import Limits, run_programs
+from mathneuro.tasks import load_tasks
 from tests.commands import refused, run
 
 REAL = Path(__file__).parent / "fixtures" / "real"

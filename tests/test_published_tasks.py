@@ -12,9 +12,10 @@ import yaml
 from mathneuro.data.published import prepare
 from mathneuro.data.reading import read_texts
 from mathneuro.data.spec import TextSet
-from mathneuro.evaluation import EvaluationSettings, load_tasks
+from mathneuro.evaluation import EvaluationSettings
 from mathneuro.numerals import is_same_answer, parse_number
 from mathneuro.programs.spec import ProgramSet, read_problems
+from mathneuro.tasks import load_tasks
 
 ROOT = Path(__file__).parent.parent
 CONFIGS = ROOT / "configs"

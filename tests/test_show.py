@@ -11,10 +11,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from mathneuro.data.module import TextDataModule
 from mathneuro.data.spec import TextSet
 from mathneuro.errors import InputError
-from mathneuro.evaluation import EvaluationSettings, evaluate, load_tasks
+from mathneuro.evaluation import EvaluationSettings, evaluate
 from mathneuro.live_model import LiveModel
 from mathneuro.loading import ModelSource, load_config, load_tokenizer
 from mathneuro.show import Shown, _piece, shown_prompts, shown_texts
+from mathneuro.tasks import load_tasks
 from mathneuro.terminal import say
 from tests.commands import refused, run
 from tests.conftest import make_llama

@@ -28,7 +28,7 @@ def model_card(edit: Edit, name: str, measured: Measured | str, base: Path | Non
     """
     from huggingface_hub import ModelCardData
 
-    source = str(edit.model.get("source"))
+    source = _line(edit.model.get("source"))
     kept = _kept(base)
     # An id on the hub is one name or two; a path of somebody's machine means nothing to others.
     if not Path(source).exists() and source.count("/") <= 1:
@@ -43,7 +43,7 @@ def model_card(edit: Edit, name: str, measured: Measured | str, base: Path | Non
         "",
         "## The edit",
         "",
-        *(f"- {label}: {value}" for label, value in _facts(edit)),
+        *(f"- {_line(label)}: {_line(value)}" for label, value in _facts(edit)),
         "",
         "## What was measured",
         "",
@@ -99,6 +99,11 @@ def _facts(edit: Edit) -> Iterator[tuple[str, object]]:
     for name, each in edit.data.items():
         yield f"texts of `{name}`", _texts(each)
     yield "SHA-256 of the selection", f"`{edit.selection.sha256()}`"
+
+
+def _line(value: object) -> str:
+    """Return a text without line breaks and the like, which a file of a stranger may hold."""
+    return "".join(each if each.isprintable() else " " for each in str(value))
 
 
 def _mapping(part: Mapping[str, Any]) -> str:

@@ -35,7 +35,7 @@ RECORD = "mathneuro.json"
 
 def left_behind(folder: Path) -> list[Path]:
     """List what exports to a folder left that were killed."""
-    return sorted(folder.absolute().parent.glob(f".{escape(folder.name)}.*.unfinished"))
+    return sorted(folder.resolve().parent.glob(f".{escape(folder.resolve().name)}.*.unfinished"))
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,9 @@ class Export:
         max_shard_size: The largest file of weights, such as ``5GB``; what is in memory at once is
             about that much.
         generation_config: Values to set in the generation config, by name.
-        overwrite: Whether a folder that is there is replaced.
+        overwrite: Whether a folder that an export wrote is replaced.
         verify: Whether the written weights are read again and compared with the edited ones.
+        keep: Files and folders that are read, and so may not be replaced.
     """
 
     folder: Path
@@ -56,6 +57,7 @@ class Export:
     generation_config: Mapping[str, Any] = field(default_factory=dict)
     overwrite: bool = False
     verify: bool = True
+    keep: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be written."""
@@ -66,7 +68,21 @@ class Export:
             )
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"output: {self.folder} is a file, but a folder is needed; name one")
-        if self.folder.exists() and any(self.folder.iterdir()) and not self.overwrite:
+        if not self.folder.exists() or not any(self.folder.iterdir()):
+            return
+        target = self.folder.resolve()
+        for kept in (Path.cwd(), *self.keep):
+            if kept.resolve().is_relative_to(target):
+                raise InputError(
+                    f"output: {self.folder} holds {kept}, which is needed, so it is not replaced; "
+                    "give another folder"
+                )
+        if not (self.folder / RECORD).is_file():
+            raise InputError(
+                f"output: {self.folder} is not empty and holds no model that was exported before "
+                f"(there is no {RECORD}), so it is not replaced; give another folder"
+            )
+        if not self.overwrite:
             raise InputError(
                 f"output: {self.folder} is not empty; give another folder, or --overwrite true to "
                 "replace all of it"
@@ -104,8 +120,9 @@ def export_model(
         _let_others_read(folder)
 
     with saving_quietly():
-        beside = export.folder.absolute().parent
-        replace_folder(export.folder.absolute(), write, beside, "output")
+        # A link stays, and what it leads to is replaced.
+        target = export.folder.resolve()
+        replace_folder(target, write, target.parent, "output")
     return sorted(path for path in export.folder.rglob("*") if path.is_file())
 
 
@@ -132,7 +149,7 @@ def _write(
     if generation is not None and export.generation_config:
         generation.save_pretrained(folder)
     _state_type(folder / "config.json", str(model.dtype).removeprefix("torch."))
-    write_text(folder / "README.md", model_card(edit, export.folder.name, measured, base))
+    write_text(folder / "README.md", model_card(edit, export.folder.resolve().name, measured, base))
     write_json(folder / RECORD, _record(edit))
     if expected is not None:
         _verify(folder, source, spare, expected)

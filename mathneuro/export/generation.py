@@ -49,7 +49,7 @@ def load_generation_config(
         with tempfile.TemporaryDirectory() as folder:
             config.save_pretrained(folder)
     except (ValueError, TypeError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = " ".join(str(error).split()).rstrip(".:")[:300]
         raise InputError(
             f"generation_config: transformers refuses to save that of {name} ({reason}); set "
             "other values, as in --generation_config '{do_sample: true}'"

@@ -1,5 +1,6 @@
 """Where the questions of a program-of-thought task come from."""
 
+import re
 from dataclasses import dataclass
 
 from mathneuro.data.rows import load_rows
@@ -10,6 +11,13 @@ from mathneuro.sandbox import Limits
 
 MARK = "####"
 """What stands before the answer in solutions that end with it, as GSM8K's do."""
+
+
+LEFT_OUT = "rows_left_out"
+"""Where the metadata of a task tell how many rows state no number as the answer."""
+
+NAME = re.compile(r"[\w-][\w.-]*")
+"""What a task may be called: files have its name."""
 
 
 @dataclass
@@ -27,7 +35,7 @@ class ProgramSet:
         answer: The column with the answers: a number, or a text that ends with ``####`` and one.
         subset: Only rows whose column ``subset`` holds this. None: all.
         max_new_tokens: Tokens of an answer; a longer program is cut, and mostly does not run.
-        seconds: Time that each program may take.
+        seconds: Time on a processor that each program may take.
         memory: Bytes of memory that each program may take.
     """
 
@@ -78,6 +86,12 @@ def read_problems(spec: ProgramSet, where: str) -> Problems:
         InputError: If the data cannot be read, lack a column, or hold no such question.
     """
     spec.limits()
+    name = where.removeprefix("lm_eval.programs.")
+    if not NAME.fullmatch(name):
+        raise InputError(
+            f"lm_eval.programs: got {name!r} as a name, but files are called that, so it must be "
+            "letters, digits, dots, - and _; give it another name"
+        )
     if spec.max_new_tokens < 1:
         raise InputError(
             f"{where}.max_new_tokens: got {spec.max_new_tokens}, but it must be at least 1"

@@ -1,6 +1,9 @@
 """Program-of-thought as a task of lm-eval: prompt, programs, scores."""
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -10,14 +13,14 @@ from lm_eval.api.task import ConfigurableTask
 
 from mathneuro.numerals import is_same_answer
 from mathneuro.programs.examples import EXAMPLES
-from mathneuro.programs.spec import Problems, ProgramSet, read_problems
+from mathneuro.programs.spec import LEFT_OUT, Problems, ProgramSet, read_problems
+from mathneuro.ranks import ALONE, Ranks
 from mathneuro.sandbox import Limits, run_programs
 
 RUN = "mathneuro_run_programs"
 """Name of the filter in lm-eval's registry."""
 
-LEFT_OUT = "rows_left_out"
-"""Where the metadata of a task tell how many rows state no number as the answer."""
+_RANKS: ContextVar[Ranks] = ContextVar("ranks", default=ALONE)
 
 INTRODUCTION = (
     "Answer each question with a Python function solution() that computes the answer and returns "
@@ -26,12 +29,25 @@ INTRODUCTION = (
 QUESTION, PROGRAM = "Question:", "Program:"
 
 
+@contextmanager
+def running_in(ranks: Ranks) -> Iterator[None]:
+    """Run programs in this block in the first of some processes alone; all get what came of them.
+
+    lm-eval builds filters itself, so that they cannot be told in another way.
+    """
+    token = _RANKS.set(ranks)
+    try:
+        yield
+    finally:
+        _RANKS.reset(token)
+
+
 @register_filter(RUN)
 class RunPrograms(Filter):  # type: ignore[misc]
     """Runs the programs of all questions, several at once.
 
     Args:
-        seconds: Time that each may take.
+        seconds: Time on a processor that each may take.
         memory: Bytes that each may take.
     """
 
@@ -52,7 +68,7 @@ class RunPrograms(Filter):  # type: ignore[misc]
             For each question the program, its status, the value and the error.
         """
         programs = [find_program(answers[0]) for answers in resps]
-        outcomes = run_programs(programs, self._limits)
+        outcomes = _RANKS.get().first(lambda: run_programs(programs, self._limits))
         return [
             {"program": program, "status": each.status, "value": each.value, "error": each.error}
             for program, each in zip(programs, outcomes, strict=True)
@@ -70,7 +86,7 @@ def program_task(name: str, spec: ProgramSet) -> ConfigurableTask:
         InputError: If the questions cannot be read.
     """
     problems = read_problems(spec, f"lm_eval.programs.{name}")
-    return ConfigurableTask(
+    task = ConfigurableTask(
         config={
             "task": name,
             "custom_dataset": partial(_dataset, problems),
@@ -99,6 +115,9 @@ def program_task(name: str, spec: ProgramSet) -> ConfigurableTask:
             "metadata": {"version": 1.0, LEFT_OUT: problems.left_out},
         }
     )
+    # It has been read. lm-eval would write it into its records, all questions included.
+    task.config.custom_dataset = None
+    return task
 
 
 def prompt(doc: Mapping[str, Any]) -> str:
@@ -119,13 +138,15 @@ def find_program(answer: str) -> str:
     Example:
         >>> find_program("\n```python\nx = 1\n```\nIt is 1.\nQuestion: And 2?")
         'x = 1\n'
+        >>> find_program(" x = 1\n y = 2")
+        'x = 1\ny = 2'
     """
     answer = answer.partition(QUESTION)[0]
     if "```" in answer:
         block = answer.split("```")[1]
         first, _, rest = block.partition("\n")
         return block if not first.isalnum() and first.strip() else rest
-    return answer.strip("\n")
+    return textwrap.dedent(answer.strip("\n"))
 
 
 def score(doc: Mapping[str, Any], results: Sequence[Mapping[str, str]]) -> dict[str, float]:
@@ -136,7 +157,8 @@ def score(doc: Mapping[str, Any], results: Sequence[Mapping[str, str]]) -> dict[
         results: What `RunPrograms` gave for it.
 
     Returns:
-        ``solved`` and ``ran``, each 0 or 1. A program ran if ``solution()`` returned something.
+        ``solved`` and ``ran``, each 0 or 1. A program ran if ``solution()`` returned something
+        other than None.
     """
     ran = results[0]["status"] == "ran"
     solved = ran and is_same_answer(results[0]["value"], str(doc["answer"]))

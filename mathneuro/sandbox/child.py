@@ -56,6 +56,8 @@ def _run(source: bytes) -> dict[str, str]:
         if not callable(solution):
             return {"status": "no solution"}
         value = solution()
+        if value is None:
+            return {"status": "no value"}
         return {"value": str(value)[:LONGEST], "type": type(value).__name__[:LONGEST]}
     except MemoryError:
         return {"status": "memory"}

@@ -1,6 +1,7 @@
 """Running programs in processes of their own, several at once, each within limits."""
 
 import json
+import math
 import os
 import select
 import signal
@@ -13,8 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
+from mathneuro.addresses import without_addresses
 from mathneuro.errors import InputError
 
 CHILD = Path(__file__).with_name("child.py")
@@ -22,8 +25,19 @@ CHILD = Path(__file__).with_name("child.py")
 LONGEST_ANSWER = 16_384
 """Bytes that are read of what a process tells."""
 
+LONGEST_TEXT = 1000
+"""Characters that are kept of each thing that it tells."""
+
 LONGEST_PROGRAM = 1_000_000
 """Characters of a program that is run at all."""
+
+PATIENCE = 5
+"""How many times as long as on a processor a program may take on the clock."""
+
+LOOK_SECONDS = 0.1
+"""How often it is looked whether all is over."""
+
+STATUSES = ("ran", "failed", "no solution", "no value", "memory", "timeout", "ended", "too long")
 
 # No modules but the standard library's, no files of compiled code, nothing from the environment.
 FLAGS = ("-s", "-S", "-P", "-B", "-X", "utf8")
@@ -37,7 +51,8 @@ class Limits:
     """What a program may use.
 
     Attributes:
-        seconds: Time, on the clock and on a processor.
+        seconds: Time on a processor, the start of Python included. On the clock it may take five
+            times as long, so that what else a machine does decides little.
         memory: Address space in bytes.
     """
 
@@ -61,8 +76,9 @@ class Outcome:
     """What came of a program.
 
     Attributes:
-        status: ``ran``, ``failed`` (an exception), ``no solution`` (no such function), ``memory``,
-            ``timeout``, ``ended`` (it ended its process) or ``too long`` (it was not run).
+        status: ``ran``, ``failed`` (an exception), ``no solution`` (no such function), ``no value``
+            (it returned None), ``memory``, ``timeout``, ``ended`` (it ended its process) or ``too
+            long`` (it was not run).
         value: What ``solution()`` returned, as text; empty unless it ran.
         type: The name of its type.
         error: The name of the exception, or the number of the signal.
@@ -90,8 +106,14 @@ def run_programs(
     Raises:
         InputError: If the kernel grants no protection; nothing was run then.
     """
+    over = Event()
     with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
-        return list(pool.map(partial(run_program, limits=limits), programs))
+        try:
+            return list(pool.map(partial(run_program, limits=limits, over=over), programs))
+        except BaseException:
+            over.set()
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def check_sandbox() -> None:
@@ -120,8 +142,8 @@ def check_sandbox() -> None:
         )
 
 
-def run_program(program: str, limits: Limits) -> Outcome:
-    """Run one program; see `run_programs`."""
+def run_program(program: str, limits: Limits, over: Event | None = None) -> Outcome:
+    """Run one program, which is stopped once all is over; see `run_programs`."""
     if len(program) > LONGEST_PROGRAM:
         return Outcome("too long")
     reading, writing = os.pipe()
@@ -130,7 +152,7 @@ def run_program(program: str, limits: Limits) -> Outcome:
         source.seek(0)
         try:
             process = subprocess.Popen(
-                [sys.executable, *FLAGS, str(CHILD), str(writing), str(int(limits.seconds) + 1),
+                [sys.executable, *FLAGS, str(CHILD), str(writing), str(math.ceil(limits.seconds)),
                  str(limits.memory), str(os.getpid())],
                 stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 pass_fds=(writing,), env=ENVIRONMENT, cwd="/", start_new_session=True,
@@ -138,22 +160,27 @@ def run_program(program: str, limits: Limits) -> Outcome:
         finally:
             os.close(writing)
         try:
-            told, late = _read(reading, time.monotonic() + limits.seconds)
+            deadline = time.monotonic() + PATIENCE * limits.seconds
+            told, late = _read(reading, deadline, over or Event())
         finally:
             os.close(reading)
             # It cannot have started others. Signals of any kind but this one it may ignore.
-            process.kill()
-            process.wait()
+            # Popen's own way would reap it first, and its time with it.
+            os.kill(process.pid, signal.SIGKILL)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+    late |= usage.ru_utime + usage.ru_stime >= limits.seconds
     return _outcome(told, late, process.returncode)
 
 
-def _read(pipe: int, deadline: float) -> tuple[bytes, bool]:
+def _read(pipe: int, deadline: float, over: Event) -> tuple[bytes, bool]:
     """Read what a process tells until it ends, says too much or is late; say whether it is late."""
     told = b""
     while len(told) <= LONGEST_ANSWER:
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([pipe], [], [], left)[0]:
+        if over.is_set() or time.monotonic() >= deadline:
             return told, True
+        if not select.select([pipe], [], [], LOOK_SECONDS)[0]:
+            continue
         part = os.read(pipe, LONGEST_ANSWER)
         if not part:
             return told, False
@@ -179,4 +206,12 @@ def _outcome(told: bytes, late: bool, status: int) -> Outcome:
             f"lm_eval.programs: the kernel does not protect this machine from programs of a model "
             f"({record.get('error')}), so that none is run; use another machine, or leave them out"
         )
-    return Outcome(**{field: record.get(field, "") for field in fields})
+    if record.get("status") not in STATUSES:
+        return Outcome("ended", error=str(status))
+    return Outcome(**{field: _text(record.get(field, "")) for field in fields})
+
+
+def _text(told: str) -> str:
+    """Return what a file can hold of a text, and what is the same in every run."""
+    kept = told[:LONGEST_TEXT].encode("utf-8", "backslashreplace").decode()
+    return str(without_addresses(kept))
