@@ -164,6 +164,9 @@ class PrintRun(Callback):
         )
 
     def _table(self, run: Run) -> None:
+        if not any(scores.rows() for scores in run.module.scores.values()):
+            tell("note", "nothing was measured: lm_eval names no tasks, and data.held_out is 0")
+            return
         for line in plain(run.module.scores):
             say(line)
 

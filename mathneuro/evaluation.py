@@ -134,7 +134,7 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
             # Tasks that run programs outside of our sandbox are refused when they are loaded.
             confirm_run_unsafe_code=settings.confirm_run_unsafe_code,
         )
-        notes = [*live.notes(), *_fewshot_notes(tasks, settings)]
+        notes = [*live.notes(), *fewshot_notes(tasks, settings)]
     groups = results.get("group_subtasks", {})
     inner = {name for names in groups.values() for name in names}
     measured = {
@@ -165,7 +165,7 @@ def _compiled_once() -> Iterator[None]:
         del env.from_string
 
 
-def _fewshot_notes(tasks: dict[str, Any], settings: EvaluationSettings) -> list[str]:
+def fewshot_notes(tasks: dict[str, Any], settings: EvaluationSettings) -> list[str]:
     """Tell of tasks whose own number of worked examples stands, as lm-eval has it."""
     shots = {name: task.get_config("num_fewshot") for name, task in tasks["tasks"].items()}
     return [

@@ -1,7 +1,7 @@
 """What a model reads, letter by letter, without the model: texts of sets, and prompts of tasks."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch.utilities.seed import isolate_rng
@@ -9,7 +9,7 @@ from lightning.pytorch.utilities.seed import isolate_rng
 from mathneuro.data.drawing import place
 from mathneuro.data.tokens import check_chat_template, encode, written
 from mathneuro.errors import InputError
-from mathneuro.evaluation import EvaluationSettings, quiet
+from mathneuro.evaluation import EvaluationSettings, fewshot_notes, quiet
 from mathneuro.loading import empty_model
 from mathneuro.tasks import check_context, load_tasks, longest_answer
 from mathneuro.terminal import counted
@@ -41,6 +41,7 @@ class Shown:
         pieces: What each token stands for.
         cut: How many more tokens there were before the text was cut.
         answer: What the model is to give; None if it only reads.
+        notes: What of the settings was not used.
     """
 
     label: str
@@ -49,15 +50,17 @@ class Shown:
     pieces: tuple[str, ...]
     cut: int = 0
     answer: str | None = None
+    notes: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """Return what to print."""
         number = f"{len(self.tokens):,} tokens"
         if self.cut:
             number += f", cut from {len(self.tokens) + self.cut:,}"
-        shown = [f"== {self.label}: {number}", self.text]
+        shown = [f"== {self.label}: {number}", "\n".join(map(_printable, self.text.split("\n")))]
         if self.answer is not None:
             shown.append(f"-- {self.answer}")
+        shown += [f"-- note: {each}" for each in self.notes]
         marked = "".join(map(_visible, BOUNDARY.join(self.pieces)))
         return [*shown, "-- tokens", marked, "-- ids", " ".join(map(str, self.tokens)), ""]
 
@@ -128,7 +131,9 @@ def shown_prompts(
         questions = list(dict.fromkeys(each.doc_id for each in task.instances))
         _check_number(number, len(questions), f"questions that are asked of {name}")
         mine = [each for each in task.instances if each.doc_id == questions[number - 1]]
-        yield from _requests(live, name, number, mine)
+        notes = tuple(fewshot_notes({"tasks": {name: task}}, settings))
+        for each in _requests(live, name, number, mine):
+            yield replace(each, notes=notes)
 
 
 def _requests(
@@ -192,9 +197,17 @@ def _visible(character: str) -> str:
         >>> "".join(map(_visible, "a b\tc\r\x1b"))
         'a b\\tc\\r\\x1b'
     """
-    if character == "\n":
-        return "\\n\n"
-    return character if character.isprintable() else ascii(character)[1:-1]
+    return "\\n\n" if character == "\n" else _printable(character)
+
+
+def _printable(text: str) -> str:
+    r"""Write what a terminal would obey or drop as Python writes it.
+
+    Example:
+        >>> _printable("a\tb\x1b[31m")
+        'a\\tb\\x1b[31m'
+    """
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def _check_number(number: int, there: int, what: str) -> None:

@@ -176,6 +176,20 @@ class Study:
                     "set it back to go on, or give another folder"
                 )
 
+    def expect_some(self, section: str, values: Mapping[str, Any]) -> None:
+        """Refuse to go on where some values are not those of the sweep; others are not looked at.
+
+        Args:
+            section: What the values belong to, such as ``data``.
+            values: The values that are compared.
+
+        Raises:
+            InputError: If the folder holds a sweep with another value.
+        """
+        record = read_record(self.folder / "study.json", FORMAT)
+        before = {} if record is None else record["matters"].get(section, {})
+        self.expect(section, {**before, **values})
+
     def check_scores(self, labels: Iterable[str], tasks_only: bool) -> None:
         """Refuse scores for tables and figures that are not measured.
 

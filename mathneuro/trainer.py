@@ -109,6 +109,7 @@ class MathNeuroTrainer(Trainer):
 
         plan = read_plan(study)
         study.expect("trainer", {"precision": str(self.precision)})
+        study.expect_some("data", datamodule.draw_settings())
         # As Lightning does where a stage begins: weights may be converted.
         with self.precision_plugin.module_init_context():
             model.configure_model()

@@ -9,6 +9,7 @@ from torch import distributed
 from torch.distributed import distributed_c10d
 
 from mathneuro.errors import InputError
+from mathneuro.programs.task import RunPrograms, running_in
 from mathneuro.ranks import Ranks
 
 
@@ -61,7 +62,21 @@ def check_patience(ranks: Ranks) -> None:
         distributed.barrier()
 
 
+def check_programs(ranks: Ranks) -> None:
+    """The first process runs the programs of a model, and all get what came of them."""
+    mine = f"def solution():\n    return {ranks.rank + 7}"
+    with running_in(ranks):
+        [found] = RunPrograms(seconds=5.0, memory=2**29).apply([[mine]], [{}])
+    assert (found["status"], found["value"]) == ("ran", "7")
+
+
 if __name__ == "__main__":
     both = start()
-    for check in (check_what_is_given, check_order, check_agreement, check_patience):
+    for check in (
+        check_what_is_given,
+        check_order,
+        check_agreement,
+        check_programs,
+        check_patience,
+    ):
         check(both)

@@ -107,13 +107,17 @@ def test_any_number_of_texts_and_every_command(
     ("rank", "how", "reason"),
     [
         (1, "mistake", "error: data: one process met a text"),
-        (0, "fault", "RuntimeError: a fault in one process"),
+        pytest.param(0, "fault", "RuntimeError: a fault in one process", marks=pytest.mark.slow),
         (1, "fault", "RuntimeError: a fault in one process"),
-        (1, "kill", "error: trainer: "),
+        pytest.param(1, "kill", "error: trainer: ", marks=pytest.mark.slow),
         (0, "kill", "error: trainer: "),
         (1, "terminate", "error: trainer: process 1 was told to end (SIGTERM)"),
-        ("null", "mistake", "error: data: one process met a text"),
-        ("null", "fault", "RuntimeError: a fault in one process"),
+        pytest.param(
+            "null", "mistake", "error: data: one process met a text", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "null", "fault", "RuntimeError: a fault in one process", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_failing_process_ends_all(
@@ -256,6 +260,7 @@ def test_an_interruption_ends_all(arguments: list[str]) -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_a_long_evaluation_of_one_process_is_waited_for(arguments: list[str]) -> None:
     """Longer than ordinary collectives wait."""
     linger = ["--trainer.callbacks+=tests.misfortunes.Linger", "--data.held_out=1"]

@@ -207,10 +207,51 @@ def test_folders_that_are_there(tmp_path: Path, shipped: Path) -> None:
         Export(out)
     export_model(source, edit, Export(out, overwrite=True), "")
     assert not (out / "old").exists()
+    link = tmp_path / "link"
+    link.symlink_to(out)
+    (out / "old").touch()
+    export_model(source, edit, Export(link, overwrite=True), "")
+    assert link.is_symlink()
+    assert not (out / "old").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["base", "link", "out"]
     with pytest.raises(InputError, match="is a file"):
         Export(out / "README.md")
     with pytest.raises(InputError, match="max_shard_size: got '5 apples'"):
         Export(tmp_path / "more", "5 apples")
+
+
+def test_nothing_but_an_export_is_replaced(
+    arguments: list[str],
+    model_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nor is what the command reads, or the folder that it runs in."""
+    edit = tmp_path / "runs" / "edit.safetensors"
+    random_edit(ModelSource(str(model_folder)))[1].save(edit)
+    options = [*arguments, f"--edit={edit}", "--overwrite=true"]
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "mine.txt").write_text("mine")
+    (tmp_path / "linked").symlink_to(model_folder)
+
+    def files() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    before = files()
+    for output, told in (
+        (model_folder, "which is needed"),
+        (tmp_path / "linked", "which is needed"),
+        (edit.parent, "which is needed"),
+        (tmp_path, "which is needed"),
+        (notes, "holds no model that was exported before"),
+        (Path(), "which is needed"),
+    ):
+        message = refused(monkeypatch, capsys, "export", [*options, f"--output={output}"])
+        assert message.startswith("error: output: ")
+        assert told in message
+    assert files() == before
 
 
 def test_what_a_killed_export_left_is_told(tmp_path: Path) -> None:
@@ -237,6 +278,7 @@ def test_a_generation_config_that_is_refused_is_found_first(tmp_path: Path, ship
     assert (stated["do_sample"], stated["temperature"]) == (True, 0.3)
 
 
+@pytest.mark.slow
 def test_memory_holds_a_shard_and_not_the_model(tmp_path: Path) -> None:
     """Of 240 MB of weights, in processes of their own."""
     source = make(tmp_path / "base", 60_000_000)

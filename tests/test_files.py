@@ -157,3 +157,28 @@ def test_a_file_that_lacks_a_field_is_told(tmp_path: Path) -> None:
     write_tensors(path, {}, {"format": KIND, "texts": 1})
     with pytest.raises(InputError, match="does not state its model"):
         read_tensors(path, KIND, ("texts", "model"), "edit")
+
+
+@pytest.mark.parametrize("place", [-1, -20, 20, 60])
+def test_a_file_that_changed_is_told(tmp_path: Path, place: int) -> None:
+    """By one bit, be it of a tensor or of what is stated; a file without a checksum is read."""
+    path = tmp_path / "file.safetensors"
+    tensors = {"a": torch.arange(9), "b": torch.ones(2, 2, dtype=torch.bfloat16)}
+    write_tensors(path, tensors, {"format": KIND, "texts": [1, 2]})
+    found, metadata = read_tensors(path, KIND, ("texts",), "edit")
+    assert torch.equal(found["b"], tensors["b"])
+    assert metadata == {"format": KIND, "texts": [1, 2]}
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"is damaged|states format|does not state"):
+        read_tensors(path, KIND, ("texts",), "edit")
+    save_file(tensors, path, metadata={"format": f'"{KIND}"', "texts": "[]"})
+    assert read_tensors(path, KIND, ("texts",), "edit")[0].keys() == tensors.keys()
+
+
+def test_text_that_utf_8_does_not_know_is_escaped(tmp_path: Path) -> None:
+    """And comes back as it was."""
+    write_json_lines(tmp_path / "rows.jsonl", [{"value": "\ud800 \u00e9"}])
+    text = (tmp_path / "rows.jsonl").read_text(encoding="utf-8")
+    assert json.loads(text) == {"value": "\ud800 \u00e9"}

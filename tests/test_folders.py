@@ -46,3 +46,23 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^folder: .* cannot be written \(.+\); give a folder"):
         replace_folder(tmp_path / "file" / "a", lambda folder: fill(folder, "b"), beside=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_was_there_comes_back_if_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the file system refuses."""
+    target = tmp_path / "a"
+    replace_folder(target, lambda folder: fill(folder, "old"), beside=tmp_path)
+    rename = Path.rename
+
+    def refuse(path: Path, other: Path) -> Path:
+        if path.name.endswith(".unfinished"):
+            raise OSError("no")
+        return rename(path, other)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(InputError, match=r"folder: .* cannot be written \(no\)"):
+        replace_folder(target, lambda folder: fill(folder, "new"), beside=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (target / "deep" / "file").read_text() == "old"

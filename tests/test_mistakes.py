@@ -39,7 +39,6 @@ MISTAKES = [
     ("operate", ["--selection.calibration=[race]"], "selection.calibration: got 'race'"),
     ("operate", ["--intervention.factor=1e39"], "intervention.factor: got 1e+39"),
     ("operate", ["--intervention.factor=.nan"], "intervention.factor: got nan"),
-    ("operate", ["--lm_eval.tasks=[tiny_choos]"], "no task 'tiny_choos'; did you mean tiny_choose"),
     ("operate", ["--lm_eval.limit=0"], "lm_eval.limit: got 0"),
     ("operate", ["--lm_eval.chat_template=true"], "the tokenizer has no chat template"),
     ("operate", ["--importance.file=no.safetensors"], "no.safetensors does not exist"),

@@ -1,6 +1,8 @@
 """Program-of-thought: prompts, programs, what is solved, and the whole through a command."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,11 @@ from mathneuro.errors import InputError
 from mathneuro.evaluation import EvaluationSettings
 from mathneuro.numerals import is_same_answer
 from mathneuro.programs.examples import EXAMPLES
+from mathneuro.programs.notes import program_notes
 from mathneuro.programs.spec import ProgramSet, read_problems
 from mathneuro.programs.task import RunPrograms, find_program, prompt, score
 from mathneuro.sandbox import Limits, run_programs
+from mathneuro.task_fingerprints import tasks_fingerprint
 from mathneuro.tasks import load_tasks
 from tests.commands import refused, run
 
@@ -167,3 +171,57 @@ def test_the_command(
     samples = [json.loads(line) for line in path.read_text().splitlines()]
     assert samples[0]["arguments"][0][0] == prompt(samples[0]["doc"])
     assert samples[0]["filtered_resps"][0]["status"] in ("failed", "no solution")
+
+
+def test_what_is_asked_is_the_same_in_every_process(tmp_path: Path) -> None:
+    """So that a sweep can go on, and its shards and processes agree; other questions are not."""
+    spec = rows(tmp_path, "question,answer\nA?,1\n")
+    settings = EvaluationSettings((), programs={"sums": spec}, confirm_run_unsafe_code=True)
+    first, second = (tasks_fingerprint(load_tasks(settings), settings) for _ in range(2))
+    assert first == second
+    code = (
+        "from mathneuro.evaluation import EvaluationSettings\n"
+        "from mathneuro.programs.spec import ProgramSet\n"
+        "from mathneuro.task_fingerprints import tasks_fingerprint\n"
+        "from mathneuro.tasks import load_tasks\n"
+        f"settings = EvaluationSettings((), programs={{'sums': ProgramSet({spec.path!r})}})\n"
+        "print(tasks_fingerprint(load_tasks(settings, to_run=False), settings)['sums'])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split()[-1] == first["sums"]
+    Path(spec.path).write_text("question,answer\nB?,1\n")
+    assert tasks_fingerprint(load_tasks(settings), settings) != first
+
+
+@pytest.mark.parametrize("name", ["a/b", "../a", ".hidden", "a b", ""])
+def test_names_that_files_cannot_have(tmp_path: Path, name: str) -> None:
+    """Answers are kept in files of that name."""
+    spec = rows(tmp_path, "question,answer\nA?,1\n")
+    with pytest.raises(InputError, match=r"lm_eval\.programs: got '.*' as a name"):
+        load_tasks(EvaluationSettings((), programs={name: spec}), to_run=False)
+
+
+def test_programs_are_no_tasks_to_name(tmp_path: Path) -> None:
+    """And no task is named twice; tasks that run code are refused before anything is fetched."""
+    programs = {"sums": rows(tmp_path, "question,answer\nA?,1\n")}
+    for tasks, told in (
+        (("sums",), "which is one of lm_eval.programs"),
+        (("arc_easy", "arc_easy"), "got 'arc_easy' twice"),
+        (("humaneval",), "humaneval runs code that the model writes, unprotected"),
+    ):
+        with pytest.raises(InputError, match=told):
+            load_tasks(EvaluationSettings(tasks, programs=programs), to_run=False)
+
+
+def test_programs_that_were_stopped_are_told(tmp_path: Path) -> None:
+    """As scores do not show them."""
+    spec = rows(tmp_path, "question,answer\nA?,1\nB?,x\n")
+    settings = EvaluationSettings((), programs={"sums": spec})
+    task = load_tasks(settings, to_run=False)["tasks"]["sums"]
+    statuses = ["ran", "timeout", "memory", "timeout"]
+    samples = [{"filtered_resps": [{"status": each}]} for each in statuses]
+    assert program_notes("sums", spec, task, samples) == [
+        "sums leaves out 1 rows that state no number as the answer",
+        "2 of 4 programs of sums needed more than 5 seconds and were stopped",
+        "1 of 4 programs of sums needed more than 1,073,741,824 bytes and were stopped",
+    ]

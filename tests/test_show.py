@@ -211,3 +211,27 @@ def test_what_is_said_is_printed_to_the_letter(capsys: pytest.CaptureFixture[str
     """Neither markup nor names of emoji are replaced."""
     say("[red] :heart: :x: [/red]")
     assert capsys.readouterr().out == "[red] :heart: :x: [/red]\n"
+
+
+def test_what_a_terminal_would_obey_is_written(
+    arguments: list[str],
+    task_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tabs and escapes of a text; and what of the settings a task does not use."""
+    path = tmp_path / "texts.jsonl"
+    path.write_text(json.dumps({"qa": "the\tcat \x1b[31m\r"}) + "\n")
+    with (task_folder / "tiny_choose.yaml").open("a") as opened:
+        opened.write("num_fewshot: 0\n")
+    mine = [
+        f"--data.math.path={path}", "--data.num_samples=null", "--data.held_out=0",
+        "--lm_eval.num_fewshot=1",
+    ]  # fmt: skip
+    run(monkeypatch, "show", [*arguments, *mine])
+    out = capsys.readouterr().out
+    assert "the\\tcat \\x1b[31m\\r" in out
+    assert "\x1b[31m" not in out
+    assert "-- note: tiny_choose fixes the number of worked examples at 0" in out
+    assert "-- note: tiny_generate" not in out

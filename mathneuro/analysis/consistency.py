@@ -203,6 +203,8 @@ def _locate_all(counted: Tally) -> list[Located]:
         )
         for place in places:
             mine = [each[place] for each in shares]
+            if not mine[0].parameters:
+                continue
             taken = None if removed is None else [each[place] for each in removed]
             located.append(
                 _located(series, num_samples, proportion, place, mine, taken)

@@ -36,7 +36,8 @@ class Tally:
     Attributes:
         settings: What was selected by, each with a factor of 0, since factors select nothing.
         weights: Names of the weights, in the order of the model.
-        units: How many parameters each weight has, by method; for lape neurons.
+        units: How many parameters each weight has, by method; for lape the neurons before it, of
+            which there are none but before output projections of MLPs.
         selected: How many each setting selects in each weight, ``[settings, weights]``.
         common: How many two settings have in common in the whole model, pair by pair.
     """
@@ -127,12 +128,17 @@ def tally(
         for number, each in enumerate(settings)
         if each.method in MODEL_METHODS
     }
+    counted = [each.activations.values() for each in importances.values()]
+    after_neurons = {name for sets in counted for vectors in sets for name in vectors}
     proportions = sorted({each.proportion for each in settings})
     names = tqdm(weights, "Selecting", delay=2, leave=False)
     for column, name in enumerate(names):
         tops, weight = Tops(proportions, together=True), weights[name]
         for method, found in units.items():
-            found.append(weight.in_features if method in MODEL_METHODS else weight.numel)
+            if method not in MODEL_METHODS:
+                found.append(weight.numel)
+            else:
+                found.append(weight.in_features if name in after_neurons else 0)
         for numbers in _alike(settings):
             size = units[settings[numbers[0]].method][-1]
             packed = {}

@@ -280,13 +280,19 @@ class TextDataModule(LightningDataModule):
             for name, drawn in self.drawn.items()
         }
 
-    def content(self) -> dict[str, Any]:
-        """Return what the draws of a sweep depend on, wherever the files lie."""
+    def draw_settings(self) -> dict[str, Any]:
+        """Return what the draws of a sweep depend on besides the texts, of which none is read."""
         return {
             "seed": self.seed,
             "replacement": self.replacement,
             "max_length": self.max_length,
             "held_out": self.number_held_out,
+        }
+
+    def content(self) -> dict[str, Any]:
+        """Return what the draws of a sweep depend on, wherever the files lie."""
+        return {
+            **self.draw_settings(),
             "sets": {
                 name: content_fingerprint(drawn, self.tokenized[name])
                 for name, drawn in self.drawn.items()

@@ -115,13 +115,27 @@ def prepare(name: str, output: Path, source: str | None = None) -> dict[Path, in
             raise InputError(f"output: {target} is there already; remove it, or name another one")
     contents = {}
     for split, target in targets.items():
-        names = (None,) if is_file(path) else published.names
+        names = (None,) if is_file(path) else _names(path, published.names)
         text = "".join(published.columns.values())
         sets = [TextSet(path, each, split, template=text) for each in names]
         contents[target] = [row for each in sets for row in _rows(each, published.columns)]
     for target, rows in contents.items():
         write_text(target, _csv(list(published.columns), rows))
     return {target: len(rows) for target, rows in contents.items()}
+
+
+def _names(path: str, names: tuple[str | None, ...]) -> tuple[str | None, ...]:
+    """Return the configurations that are read; a folder of files mostly has but one, unnamed."""
+    if not Path(path).is_dir():
+        return names
+    from datasets import get_dataset_config_names
+
+    try:
+        there = get_dataset_config_names(path)
+    # Whatever a foreign folder can raise is told where its rows are read.
+    except Exception:
+        return names
+    return names if set(names) & set(there) else (None,)
 
 
 def _rows(spec: TextSet, columns: Mapping[str, str]) -> list[list[str]]:

@@ -65,13 +65,14 @@ def protect(seconds: int, memory: int, parent: int) -> None:
         raise OSError("the process that started this one is gone")
     _set(kernel, SET_DUMPABLE, 0)
     limits = {
-        resource.RLIMIT_AS: memory,
-        resource.RLIMIT_CPU: seconds,
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_AS: (memory, memory),
+        # First a signal that tells what it is, then the one that cannot be ignored.
+        resource.RLIMIT_CPU: (seconds, seconds + 1),
+        resource.RLIMIT_CORE: (0, 0),
+        resource.RLIMIT_FSIZE: (0, 0),
     }
     for kind, most in limits.items():
-        resource.setrlimit(kind, (most, most))
+        resource.setrlimit(kind, most)
     _set(kernel, SET_NO_NEW_PRIVILEGES, 1)
     machine, numbers = _machine()
     code = _filter(machine, numbers)

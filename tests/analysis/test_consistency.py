@@ -138,6 +138,15 @@ def test_location_is_the_mean_over_repeats(
     found = rows(folder / "consistency" / "location.csv")
     assert {row["method"] for row in found} == {"mathneuro", "lape"}
     weights = find_linear_weights(tied_llama).weights
+    of_neurons = {
+        row["level"] + row["block"] + row["projection"]: int(row["units"])
+        for row in found
+        if (row["method"], row["num_samples"], row["proportion"]) == ("lape", "20", "0.3")
+    }
+    inner, blocks = tied_llama.config.intermediate_size, tied_llama.config.num_hidden_layers
+    assert of_neurons["whole"] == of_neurons["projectionmlp.down_proj"] == inner * blocks
+    assert of_neurons["block0"] == of_neurons["cell0mlp.down_proj"] == inner
+    assert not [place for place in of_neurons if "self_attn" in place or "gate" in place]
     (row,) = [
         row for row in found
         if (row["method"], row["num_samples"], row["proportion"], row["level"], row["block"],
@@ -301,7 +310,10 @@ def test_every_kind_of_weight_is_counted(name: str) -> None:
             mask = selection.mask(key).t() if weight.transposed else selection.mask(key)
             mine.append(mask.all(dim=0) if setting.method == "lape" else mask.flatten())
         assert found.selected[row].tolist() == [int(each.sum()) for each in mine]
-        assert list(found.units[setting.method]) == [each.numel() for each in mine]
+        assert list(found.units[setting.method]) == [
+            each.numel() if setting.method != "lape" or key in neurons else 0
+            for key, each in zip(coverage.weights, mine, strict=True)
+        ]
         masks.append(torch.cat(mine))
     pairs = find_pairs(settings)
     assert len(pairs) == 9

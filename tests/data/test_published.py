@@ -79,6 +79,18 @@ def test_splits_and_configurations_of_a_copy_of_the_hub(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["gsm8k", "mmlu"])
+def test_a_folder_of_files_is_a_copy_too(name: str, tmp_path: Path) -> None:
+    """Without the configurations of the hub."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for split in PUBLISHED[name].splits:
+        (copy / f"{split}.jsonl").write_text(json.dumps(ROWS[name]) + "\n")
+    counts = prepare(name, tmp_path / "out", str(copy))
+    assert [path.stem for path in counts] == [f"{name}_{each}" for each in PUBLISHED[name].splits]
+    assert [read(path) for path in counts] == [[EXPECTED[name]]] * 2
+
+
 def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
