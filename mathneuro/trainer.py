@@ -191,7 +191,8 @@ class MathNeuroTrainer(Trainer):
         if not self.is_global_zero:
             return
         chosen = Edit.load(edit).with_factors(factor, factors)
-        kept = Path(model.source.path), edit, *([results] if results else [])
+        read = (model.source.path, model.source.tokenizer, edit, results)
+        kept = tuple(Path(each) for each in read if each is not None)
         how = Export(output, max_shard_size, generation_config or {}, overwrite, verify, kept)
         measured = find_measured(chosen, edit, results)
         if isinstance(measured, str):

@@ -122,10 +122,11 @@ def _scores(measured: Measured | str) -> list[str]:
         return [f"Nothing is known here ({measured})."]
     names = ("mathneuro", "torch", "transformers", "lm-eval")
     libraries = (f"{name} {measured.versions[name]}" for name in names if name in measured.versions)
+    intervals = "; changes with their 95 % intervals" if measured.changes else ""
     notes = {note for scores in measured.scores.values() for note in scores.notes}
     return [
         markdown(measured.scores, measured.changes),
         "",
-        f"Value ± standard error; changes with their 95 % intervals. {', '.join(libraries)}.",
+        f"Value ± standard error{intervals}. {', '.join(libraries)}.",
         *(f"\n{note}." for note in sorted(notes)),
     ]
