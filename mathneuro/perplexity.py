@@ -9,6 +9,8 @@ from torch.nn.functional import cross_entropy
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
+from mathneuro.blocks import row_blocks
+
 
 def token_losses(logits: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
     """Negative log-likelihood of every token given those before it.
@@ -21,10 +23,14 @@ def token_losses(logits: Tensor, input_ids: Tensor, attention_mask: Tensor) -> T
     Returns:
         Losses in nats, float32, ``[texts, tokens - 1]``; 0 where the next token is padding.
     """
-    losses = cross_entropy(
-        logits[:, :-1].flatten(0, 1).float(), input_ids[:, 1:].flatten(), reduction="none"
-    )
-    return losses.view(len(input_ids), -1) * (attention_mask[:, 1:] != 0)
+    # A whole batch's logits are the largest tensor of all: they are neither cut, which would copy
+    # them, nor converted at once. So a text's last token predicts something too, which is left out.
+    flat, following = logits.flatten(0, 1), input_ids.roll(-1, dims=1).flatten()
+    losses = torch.cat([
+        cross_entropy(flat[rows].float(), following[rows], reduction="none")
+        for rows in row_blocks(flat)
+    ])  # fmt: skip
+    return losses.view(input_ids.shape)[:, :-1] * (attention_mask[:, 1:] != 0)
 
 
 class TokenPerplexity(Metric):

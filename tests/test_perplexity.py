@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
+from mathneuro import blocks
 from mathneuro.perplexity import TokenPerplexity, token_losses
 from tests.test_norms import TEXTS, padded
 
@@ -35,6 +36,27 @@ def test_perplexity_equals_the_naive_one(phi: PreTrainedModel) -> None:
     spread = sum((sum(each) - mean * len(each)) ** 2 for each in losses)
     error = math.sqrt(spread * len(TEXTS) / (len(TEXTS) - 1)) / tokens
     assert float(found["standard_error"]) == pytest.approx(math.exp(mean) * error, rel=1e-5)
+
+
+@pytest.mark.parametrize("block", [1, 60, 2**17])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+def test_losses_are_those_of_a_softmax(
+    dtype: torch.dtype, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many tokens are looked at together, to the bit; nothing at padding."""
+    logits, ids = 5 * torch.randn(3, 7, 20).to(dtype), torch.randint(0, 20, (3, 7))
+    mask = torch.ones(3, 7, dtype=torch.int64)
+    mask[1, 4:] = 0
+    whole = token_losses(logits, ids, mask)
+    monkeypatch.setattr(blocks, "BLOCK", block)
+    found = token_losses(logits, ids, mask)
+    assert torch.equal(found, whole)
+    expected = torch.zeros(3, 6, dtype=torch.float64)
+    for text, token in ((text, token) for text in range(3) for token in range(6)):
+        if mask[text, token + 1]:
+            probabilities = logits[text, token].double().softmax(-1)
+            expected[text, token] = -probabilities[ids[text, token + 1]].log()
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_standard_error_is_that_of_repeated_experiments() -> None:
