@@ -241,12 +241,12 @@ def test_nothing_but_an_export_is_replaced(
 
     before = files()
     for output, told in (
-        (model_folder, "which is needed"),
-        (tmp_path / "linked", "which is needed"),
+        (model_folder, "is itself needed"),
+        (tmp_path / "linked", "is itself needed"),
         (edit.parent, "which is needed"),
         (tmp_path, "which is needed"),
         (notes, "holds no model that was exported before"),
-        (Path(), "which is needed"),
+        (Path(), "is itself needed"),
     ):
         message = refused(monkeypatch, capsys, "export", [*options, f"--output={output}"])
         assert message.startswith("error: output: ")

@@ -73,9 +73,10 @@ class Export:
         target = self.folder.resolve()
         for kept in (Path.cwd(), *self.keep):
             if kept.resolve().is_relative_to(target):
+                what = "is itself" if kept.resolve() == target else f"holds {kept}, which is"
                 raise InputError(
-                    f"output: {self.folder} holds {kept}, which is needed, so it is not replaced; "
-                    "give another folder"
+                    f"output: {self.folder} {what} needed, so it is not replaced; give another "
+                    "folder"
                 )
         if not (self.folder / RECORD).is_file():
             raise InputError(
