@@ -231,6 +231,17 @@ def test_help_says_what_each_command_does(
         assert sentence in output
 
 
+def test_a_run_that_measures_nothing_says_so(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In place of an empty table."""
+    nothing = ["--data.held_out=0", "--data.num_samples=null", "--lm_eval.tasks=null"]
+    run(monkeypatch, "operate", [*arguments, *nothing])
+    out = capsys.readouterr().out
+    assert "nothing was measured: lm_eval names no tasks, and data.held_out is 0" in out
+    assert "before  " not in out
+
+
 def test_without_held_out_texts_tasks_are_still_evaluated(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

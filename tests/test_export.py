@@ -16,6 +16,7 @@ from benchmarks.export import in_memory, make, peak_of, write_checked
 from mathneuro.edit import Edit
 from mathneuro.errors import InputError
 from mathneuro.export import Export, export_model, left_behind
+from mathneuro.export.card import model_card
 from mathneuro.layers import find_linear_weights
 from mathneuro.loading import ModelSource, load_model, weight_hash
 from mathneuro.selection import Selection
@@ -252,6 +253,17 @@ def test_nothing_but_an_export_is_replaced(
         assert message.startswith("error: output: ")
         assert told in message
     assert files() == before
+
+
+def test_texts_of_a_strangers_edit_stay_in_their_lines(shipped: Path) -> None:
+    """So that they cannot state a licence, or anything else, of the model."""
+    _, edit = random_edit(ModelSource(str(shipped)))
+    edit.model["source"] = 'a/b/c"\n---\nlicense: evil\n# '
+    edit.selection.origin["method"] = "x\n## What was measured"
+    lines = model_card(edit, "edited", "nothing", None).splitlines()
+    assert lines.count("---") == 2
+    assert not [line for line in lines if line.startswith("license")]
+    assert lines.count("## What was measured") == 1
 
 
 def test_what_a_killed_export_left_is_told(tmp_path: Path) -> None:

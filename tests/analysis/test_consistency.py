@@ -231,6 +231,8 @@ def test_importance_without_activations_is_told(
         ),
         (["--model.dtype=bfloat16"], "holds a sweep with model.dtype"),
         (["--trainer.precision=bf16-true"], "holds a sweep with trainer.precision"),
+        (["--data.seed=5"], "holds a sweep with data.seed 0, but it is 5 now"),
+        (["--data.max_length=7"], "holds a sweep with data.max_length"),
         (["--grid.proportions=[2]"], "grid.proportions: got 2.0"),
         (["--shard=1/2"], "shard"),
     ],
