@@ -126,9 +126,9 @@ def _check_finite(*tensors: Tensor) -> None:
 
 def _position_of_tie(weight: Tensor, input_importance: Tensor, value: float, number: int) -> int:
     """Return the flat position of the so many-th parameter whose score is the value."""
-    for candidates in screen(weight, input_importance, value):
-        ties = true_positions(candidates.scores(input_importance) == value)
+    for screened in screen(weight, input_importance, value):
+        ties = true_positions(screened.scores(input_importance) == value)
         if number <= len(ties):
-            return int(candidates.positions[ties[number - 1]])
+            return int(screened.positions[ties[number - 1]])
         number -= len(ties)
     raise RuntimeError(f"Fewer scores are {value} than the partition found.")

@@ -21,7 +21,7 @@ TINY = torch.finfo(torch.float32).tiny
 
 
 @dataclass(frozen=True)
-class Candidates:
+class Screened:
     """Some parameters of a weight.
 
     Attributes:
@@ -40,7 +40,7 @@ class Candidates:
         return self.magnitudes * vector.index_select(0, self.columns)
 
 
-def screen(weight: Tensor, input_importance: Tensor, value: float) -> Iterator[Candidates]:
+def screen(weight: Tensor, input_importance: Tensor, value: float) -> Iterator[Screened]:
     """Go through the parameters of a weight whose score may reach a value.
 
     Args:
@@ -63,9 +63,9 @@ def screen(weight: Tensor, input_importance: Tensor, value: float) -> Iterator[C
     lowered = -SMALLEST if abs(value) < SMALLEST else value * (1 - math.copysign(SLACK, value))
     for rows in row_blocks(weight):
         magnitudes = weight[rows].detach().to(dtype).abs()
-        # What single precision can't tell apart from NaN is not ruled out.
+        # Single precision may make a NaN of what is a number, so NaN is not ruled out.
         positions = positions_not_below(magnitudes * raised, lowered)
-        yield Candidates(
+        yield Screened(
             positions + rows.start * weight.shape[1],
             columns_of(positions, weight.shape[1]),
             magnitudes.flatten().index_select(0, positions).double(),

@@ -32,14 +32,14 @@ def find_tops(
     """
     found: list[list[Tensor]] = [[] for _ in cutoffs]
     lowest = min(first.value for first, *_ in cutoffs)
-    for candidates in screen(weight, vectors[0], lowest):
-        scores = [candidates.scores(vector) for vector in vectors]
+    for screened in screen(weight, vectors[0], lowest):
+        scores = [screened.scores(vector) for vector in vectors]
         for positions, ends in zip(found, cutoffs, strict=True):
             inside, *outside = (
-                end.is_reached(each, candidates.positions)
+                end.is_reached(each, screened.positions)
                 for end, each in zip(ends, scores, strict=True)
             )
             kept = reduce(lambda mask, other: mask & ~other, outside, inside)
-            positions.append(candidates.positions.index_select(0, true_positions(kept)))
+            positions.append(screened.positions.index_select(0, true_positions(kept)))
     nothing = torch.empty(0, dtype=torch.int64, device=weight.device)
     return [torch.cat([nothing, *positions]) for positions in found]

@@ -248,10 +248,10 @@ def test_no_address_in_memory_is_told() -> None:
 def test_time_on_a_processor_counts() -> None:
     """Waiting is no work, while a program that works is stopped before its patience ends."""
     assert outcome(solution("import time\ntime.sleep(2.5)\nreturn 1")).status == "ran"
-    start = time.process_time(), time.monotonic()
+    start = time.monotonic()
     found = run_programs([solution("while True: pass")] * 6, Limits(0.5), workers=6)
     assert {each.status for each in found} == {"timeout"}
-    assert time.monotonic() - start[1] < 6 * 2 * 0.5 + 3
+    assert time.monotonic() - start < 6 * 2 * 0.5 + 3
 
 
 def test_long_values_are_cut() -> None:

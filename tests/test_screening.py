@@ -1,6 +1,7 @@
 """Screening misses no parameter, against the scores of all of them."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -29,10 +30,7 @@ def test_no_score_that_reaches_the_value_is_missed(dtype: torch.dtype, sign: str
         vector = torch.rand(13).double() * scale * signs
         exact = scores(weight, vector).flatten()
         for value in exact[::8].tolist():
-            below, above = (
-                float(torch.tensor(value).double().nextafter(torch.tensor(side).double()))
-                for side in (-torch.inf, torch.inf)
-            )
+            below, above = (math.nextafter(value, side) for side in (-math.inf, math.inf))
             for limit in (below, value, above):
                 found = list(screen(weight, vector, limit))
                 positions = torch.cat([each.positions for each in found])
