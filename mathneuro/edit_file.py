@@ -7,12 +7,12 @@ from typing import Any, NoReturn
 from torch import Tensor
 
 from mathneuro.errors import InputError
-from mathneuro.files import read_tensors, write_tensors
 from mathneuro.gaps import decode, encode
 from mathneuro.selection import Selection
 from mathneuro.stated import ORIGIN, fault, shown, source_fault
+from mathneuro.tensor_files import read_tensors, write_tensors
 
-FORMAT = "mathneuro-edit-2"
+FORMAT = "mathneuro-edit-3"
 """What a file states; the number changes with what a file holds."""
 
 FIELDS = ("factor", "factors", "shapes", "transposed", "origin", "model", "data")

@@ -9,20 +9,17 @@ import torch
 from torch import Tensor
 
 from mathneuro.errors import InputError
-from mathneuro.files import read_metadata, read_tensors, write_tensors
 from mathneuro.stated import counts_fault, source_fault
+from mathneuro.tensor_files import read_metadata, read_tensors, write_tensors
 from mathneuro.weights import Weight
 
-FORMAT = "mathneuro-importance-1"
+FORMAT = "mathneuro-importance-2"
 
-FIELDS = ("texts", "model", "data")
+FIELDS = ("texts", "model", "data", "tokens")
 """What every file states."""
 
 ACTIVE = "/active"
 """What the names of counts of activations end with, in a file."""
-
-TOKENS = "tokens"
-"""What a file states of tokens under."""
 
 
 def scores(weight: Tensor, input_importance: Tensor, out: Tensor | None = None) -> Tensor:
@@ -99,7 +96,7 @@ class Importance:
         for name, vectors in self.activations.items():
             tensors |= {f"{name}/{weight}{ACTIVE}": vector for weight, vector in vectors.items()}
         metadata = {"format": FORMAT, "texts": self.texts, "model": self.model, "data": self.data}
-        write_tensors(path, tensors, metadata | {TOKENS: self.tokens})
+        write_tensors(path, tensors, metadata | {"tokens": self.tokens})
 
     @classmethod
     def load(cls, path: Path) -> "Importance":
@@ -111,15 +108,14 @@ class Importance:
         tensors, metadata = read_tensors(path, FORMAT, FIELDS, "importance.file")
         wrong = source_fault(metadata["model"], metadata["data"])
         wrong = wrong or counts_fault(metadata["texts"], "texts")
-        wrong = wrong or counts_fault(metadata.get(TOKENS, {}), TOKENS)
+        wrong = wrong or counts_fault(metadata["tokens"], "tokens")
         if wrong is not None:
             raise InputError(
                 f"importance.file: {path} holds {wrong}; get the file again, or make it with the "
                 "`predict` command"
             )
         sets: dict[str, dict[str, Tensor]] = {name: {} for name in metadata["texts"]}
-        # Files of before activations were counted state no tokens.
-        tokens: dict[str, int] = metadata.get(TOKENS, {})
+        tokens: dict[str, int] = metadata["tokens"]
         activations: dict[str, dict[str, Tensor]] = {name: {} for name in tokens}
         for key, vector in tensors.items():
             name, _, weight = key.partition("/")
@@ -134,7 +130,7 @@ class Importance:
                 activations[name][weight.removesuffix(ACTIVE)] = vector
             else:
                 sets[name][weight] = vector
-        texts, model, data = (metadata[name] for name in FIELDS)
+        texts, model, data = (metadata[name] for name in ("texts", "model", "data"))
         return cls(sets, texts, model, data, activations, tokens)
 
     def check_model(self, weight_hash: str, path: Path) -> None:
@@ -202,7 +198,7 @@ def holds_activations(path: Path) -> bool:
     Raises:
         InputError: If it is missing, damaged or of another kind.
     """
-    return bool(read_metadata(path, FORMAT, FIELDS, "importance.file").get(TOKENS))
+    return bool(read_metadata(path, FORMAT, FIELDS, "importance.file")["tokens"])
 
 
 def _are_norms(vector: Tensor) -> bool:

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from mathneuro.activations import ActivationCounts
 from mathneuro.decoder import run_decoder
 from mathneuro.errors import InputError
-from mathneuro.importance import FORMAT, Importance, holds_activations
+from mathneuro.importance import Importance, holds_activations
 from mathneuro.layers import find_linear_weights
 from mathneuro.neurons import Neurons, find_neurons
 from mathneuro.norms import InputNorms
@@ -183,12 +183,9 @@ def test_a_file_holds_activations(tmp_path: Path) -> None:
 
 
 def test_a_file_without_activations_is_what_it_was(tmp_path: Path) -> None:
-    """As earlier versions wrote it, without a word of tokens."""
-    from mathneuro.files import write_tensors
-
+    """It states no tokens, and serves every method but lape."""
     path = tmp_path / "old.safetensors"
-    metadata = {"format": FORMAT, "texts": {"math": 2}, "model": {}, "data": {}}
-    write_tensors(path, {"math/a.weight": torch.rand(3, dtype=torch.float64)}, metadata)
+    Importance({"math": {"a.weight": torch.rand(3, dtype=torch.float64)}}, {"math": 2}).save(path)
     old = Importance.load(path)
     assert (old.activations, old.tokens) == ({}, {})
     assert not holds_activations(path)

@@ -125,7 +125,7 @@ def test_files_that_are_no_edits_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged"):
         Edit.load(path)
     save_file({"a": torch.ones(1)}, path)
-    with pytest.raises(InputError, match="mathneuro-edit-2"):
+    with pytest.raises(InputError, match="mathneuro-edit-3"):
         Edit.load(path)
 
 

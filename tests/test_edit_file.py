@@ -1,23 +1,22 @@
 """Edit and importance files that are damaged, or made by somebody who means harm."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from mathneuro.edit import Edit
 from mathneuro.errors import InputError
 from mathneuro.importance import Importance
 from mathneuro.selection import Selection
+from mathneuro.tensor_files import write_tensors
 
 GAPS = torch.tensor([1, 2], dtype=torch.uint8)
 EDIT: dict[str, Any] = {
-    "format": "mathneuro-edit-2",
+    "format": "mathneuro-edit-3",
     "factor": 0.0,
     "factors": {},
     "shapes": {"weight": [2, 3]},
@@ -27,19 +26,12 @@ EDIT: dict[str, Any] = {
     "data": {"math": {"text_hashes": ["c"]}},
 }
 IMPORTANCE: dict[str, Any] = {
-    "format": "mathneuro-importance-1",
+    "format": "mathneuro-importance-2",
     "texts": {"math": 1},
     "model": {},
     "data": {},
     "tokens": {},
 }
-
-
-def write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
-    """Write a file as a stranger could: nothing is checked, texts are written as they are."""
-    text = {key: each if isinstance(each, str) and key != "format" else json.dumps(each)
-            for key, each in metadata.items()}  # fmt: skip
-    save_file(tensors, path, metadata=text)
 
 
 def refusal(read: Callable[[Path], object], path: Path) -> str:
@@ -55,9 +47,9 @@ def refusal(read: Callable[[Path], object], path: Path) -> str:
 
 def test_the_whole_file_is_read(tmp_path: Path) -> None:
     """What the others damage is right by itself."""
-    write(tmp_path / "edit", {"weight": GAPS}, EDIT)
+    write_tensors(tmp_path / "edit", {"weight": GAPS}, EDIT)
     assert Edit.load(tmp_path / "edit").selection.positions["weight"].tolist() == [0, 2]
-    write(tmp_path / "importance", {"math/weight": torch.ones(3).double()}, IMPORTANCE)
+    write_tensors(tmp_path / "importance", {"math/weight": torch.ones(3).double()}, IMPORTANCE)
     assert Importance.load(tmp_path / "importance").texts == {"math": 1}
 
 
@@ -92,13 +84,13 @@ def test_the_whole_file_is_read(tmp_path: Path) -> None:
         ({"data": {"math": 1}}, "as data.math"),
         ({"data": {"math": {"text_hashes": [[]]}}}, "as data.math.text_hashes"),
         ({"data": "[" * 100_000}, "as data"),
-        ({"format": "mathneuro-edit-1"}, "a whole file of format 'mathneuro-edit-2'"),
-        ({"format": ["mathneuro-edit-2"]}, "a whole file of format 'mathneuro-edit-2'"),
+        ({"format": "mathneuro-edit-2"}, "a whole file of format 'mathneuro-edit-3'"),
+        ({"format": ["mathneuro-edit-3"]}, "a whole file of format 'mathneuro-edit-3'"),
     ],
 )
 def test_edits_that_state_nonsense(tmp_path: Path, change: dict[str, Any], told: str) -> None:
     """Each in one sentence that names the field."""
-    write(tmp_path / "edit", {"weight": GAPS}, EDIT | change)
+    write_tensors(tmp_path / "edit", {"weight": GAPS}, EDIT | change)
     assert told in refusal(Edit.load, tmp_path / "edit")
 
 
@@ -115,7 +107,7 @@ def test_edits_that_state_nonsense(tmp_path: Path, change: dict[str, Any], told:
 )
 def test_positions_that_no_weight_has(tmp_path: Path, encoded: Tensor, told: str) -> None:
     """Outside of the weight, twice the same, or no positions at all."""
-    write(tmp_path / "edit", {"weight": encoded}, EDIT)
+    write_tensors(tmp_path / "edit", {"weight": encoded}, EDIT)
     assert told in refusal(Edit.load, tmp_path / "edit")
 
 
@@ -131,7 +123,7 @@ def test_positions_that_no_weight_has(tmp_path: Path, encoded: Tensor, told: str
 )
 def test_importance_that_states_nonsense(tmp_path: Path, change: dict[str, Any], told: str) -> None:
     """Likewise."""
-    write(tmp_path / "file", {"math/weight": torch.ones(3).double()}, IMPORTANCE | change)
+    write_tensors(tmp_path / "file", {"math/weight": torch.ones(3).double()}, IMPORTANCE | change)
     assert told in refusal(Importance.load, tmp_path / "file")
 
 

@@ -9,19 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from mathneuro.errors import InputError
 from mathneuro.files import (
-    read_tensors,
     write_file,
     write_json,
     write_json_lines,
-    write_tensors,
     write_text,
 )
-
-KIND = "mathneuro-test-1"
+from mathneuro.tensor_files import write_tensors
 
 
 def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
@@ -110,71 +106,6 @@ def test_json_lines_are_one_value_a_line(tmp_path: Path) -> None:
     lines = (tmp_path / "file.jsonl").read_text().split("\n")
     assert [json.loads(line) for line in lines[:-1]] == [{"a": "x\n0"}, {"a": "x\n1"}]
     assert lines[-1] == ""
-
-
-def test_tensors_come_back_as_they_were(tmp_path: Path) -> None:
-    """Views and tensors that share memory too, with the metadata."""
-    whole = torch.arange(6.0).view(2, 3)
-    tensors = {"whole": whole, "turned": whole.T, "part": whole[:, 1], "half": whole.half()}
-    metadata = {"format": KIND, "texts": {"math": 3}, "none": None}
-    write_tensors(tmp_path / "file.safetensors", tensors, metadata)
-    found, described = read_tensors(tmp_path / "file.safetensors", KIND, ("texts", "none"), "edit")
-    assert described == metadata
-    assert found.keys() == tensors.keys()
-    for name, tensor in tensors.items():
-        assert found[name].dtype == tensor.dtype
-        assert torch.equal(found[name], tensor)
-
-
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    """As one that does not exist."""
-    with pytest.raises(InputError, match="does not exist"):
-        read_tensors(tmp_path / "file.safetensors", KIND, (), "edit")
-
-
-@pytest.mark.parametrize("kept", [0, 4, 40, -1])
-def test_a_damaged_file_is_told(tmp_path: Path, kept: int) -> None:
-    """As when a copy ended early."""
-    path = tmp_path / "file.safetensors"
-    write_tensors(path, {"a": torch.ones(9)}, {"format": KIND})
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(InputError, match="is damaged or no safetensors file"):
-        read_tensors(path, KIND, (), "edit")
-
-
-@pytest.mark.parametrize("metadata", [{"format": "pt"}, {"format": '"mathneuro-test-0"'}, None])
-def test_a_file_of_another_kind_is_told(tmp_path: Path, metadata: dict[str, str] | None) -> None:
-    """Such as the weights of a model, whose metadata is no JSON."""
-    path = tmp_path / "file.safetensors"
-    save_file({"a": torch.ones(1)}, path, metadata=metadata)
-    with pytest.raises(InputError, match=rf"states format .*, but a whole file of format '{KIND}'"):
-        read_tensors(path, KIND, (), "edit")
-
-
-def test_a_file_that_lacks_a_field_is_told(tmp_path: Path) -> None:
-    """By the field."""
-    path = tmp_path / "file.safetensors"
-    write_tensors(path, {}, {"format": KIND, "texts": 1})
-    with pytest.raises(InputError, match="does not state its model"):
-        read_tensors(path, KIND, ("texts", "model"), "edit")
-
-
-@pytest.mark.parametrize("place", [-1, -20, 20, 60])
-def test_a_file_that_changed_is_told(tmp_path: Path, place: int) -> None:
-    """By one bit, be it of a tensor or of what is stated; a file without a checksum is read."""
-    path = tmp_path / "file.safetensors"
-    tensors = {"a": torch.arange(9), "b": torch.ones(2, 2, dtype=torch.bfloat16)}
-    write_tensors(path, tensors, {"format": KIND, "texts": [1, 2]})
-    found, metadata = read_tensors(path, KIND, ("texts",), "edit")
-    assert torch.equal(found["b"], tensors["b"])
-    assert metadata == {"format": KIND, "texts": [1, 2]}
-    content = bytearray(path.read_bytes())
-    content[place] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"is damaged|states format|does not state"):
-        read_tensors(path, KIND, ("texts",), "edit")
-    save_file(tensors, path, metadata={"format": f'"{KIND}"', "texts": "[]"})
-    assert read_tensors(path, KIND, ("texts",), "edit")[0].keys() == tensors.keys()
 
 
 def test_text_that_utf_8_does_not_know_is_escaped(tmp_path: Path) -> None:
