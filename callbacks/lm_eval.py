@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lightning.pytorch import LightningModule, Trainer
 from typing_extensions import override
@@ -16,7 +16,7 @@ from mathneuro.programs.spec import ProgramSet
 from mathneuro.scores import Scores
 from mathneuro.study import Study
 from mathneuro.task_fingerprints import tasks_fingerprint
-from mathneuro.tasks import check_context, load_tasks
+from mathneuro.tasks import LoadedTasks, check_context, load_tasks
 
 if TYPE_CHECKING:
     from mathneuro.live_model import LiveModel
@@ -67,7 +67,7 @@ class LMEval(SettingCallback):
             programs=programs or {},
             confirm_run_unsafe_code=confirm_run_unsafe_code,
         )
-        self._tasks: dict[str, Any] | None = None
+        self._tasks: LoadedTasks | None = None
         self._live: LiveModel | None = None
 
     @override
@@ -79,16 +79,16 @@ class LMEval(SettingCallback):
             if self.settings.chat_template:
                 check_chat_template(run.module.tokenizer, "lm_eval")
             self._tasks = run.module.ranks.in_turn(lambda: load_tasks(self.settings))
-            check_context(self._tasks, run.module.context_length)
+            check_context(self._tasks.tasks, run.module.context_length)
         if run.module.study is not None and "lm_eval" not in run.module.study.matters:
             settings = asdict(self.settings)
             # The questions and how they are asked are told below, wherever they lie.
             settings["task_folders"] = settings["programs"] = None
-            tasks = self._tasks or {"tasks": {}, "groups": {}}
+            tasks, groups = (self._tasks.tasks, self._tasks.groups) if self._tasks else ({}, {})
             questions = tasks_fingerprint(tasks, self.settings)
             sets = run.data.names if run.data.number_held_out else []
             measured = [f"perplexity {name}" for name in sets]
-            run.module.study.check_scores([*tasks["tasks"], *tasks["groups"], *measured], True)
+            run.module.study.check_scores([*tasks, *groups, *measured], True)
             run.module.study.expect("lm_eval", {**settings, "questions": questions})
 
     @override
@@ -124,6 +124,7 @@ class LMEval(SettingCallback):
         scores.notes += evaluation.notes
         scores.evaluation = evaluation.record
         scores.outcomes |= evaluation.outcomes
+        scores.prompts |= evaluation.prompts
         if not keep_samples or not run.writes:
             return
         folder = run.folder / "samples" / run.module.column

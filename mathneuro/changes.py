@@ -1,5 +1,6 @@
 """How every score changed between two states of one model, and how sure that is."""
 
+from mathneuro.prompts import check_same_prompts
 from mathneuro.questions import compare_questions
 from mathneuro.scores import Scores, is_perplexity
 from mathneuro.statistics import Comparison, compare_perplexity, compare_unpaired
@@ -16,6 +17,9 @@ def changes(before: Scores, after: Scores) -> dict[str, Comparison]:
         By label of the score: paired by question or text where their outcomes are known, else by
         standard errors. A perplexity's difference is a ratio.
 
+    Raises:
+        InputError: If the two were not asked the same prompts.
+
     Example:
         >>> from mathneuro.scores import Score
         >>> outcomes = {"sums acc": {"values": [1.0, 1.0, 0.0, 1.0]}}
@@ -24,6 +28,7 @@ def changes(before: Scores, after: Scores) -> dict[str, Comparison]:
         >>> change.difference, change.p_value
         (0.0, 1.0)
     """
+    check_same_prompts(before.prompts, after.prompts, "before", "after")
     old, new = before.rows(), after.rows()
     return {label: _compare(before, after, label) for label in new if label in old}
 

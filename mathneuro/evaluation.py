@@ -9,18 +9,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lightning.pytorch import seed_everything
-from lightning.pytorch.utilities.seed import isolate_rng
-
 from mathneuro.addresses import without_addresses
 from mathneuro.errors import InputError
 from mathneuro.outcomes import question_outcomes
 from mathneuro.programs.notes import program_notes
 from mathneuro.programs.spec import ProgramSet
+from mathneuro.prompts import prompts_hash
 from mathneuro.scores import Score, finite
 
 if TYPE_CHECKING:
     from mathneuro.live_model import LiveModel
+    from mathneuro.tasks import LoadedTasks
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,8 @@ class EvaluationSettings:
             raise InputError(
                 f"lm_eval.num_fewshot: got {self.num_fewshot}, but it may not be below 0"
             )
-        if self.seed < 0:
-            raise InputError(f"lm_eval.seed: got {self.seed}, but it may not be below 0")
+        if not 0 <= self.seed < 2**32:
+            raise InputError(f"lm_eval.seed: got {self.seed}, but it must be from 0 to 2**32 - 1")
 
 
 @contextmanager
@@ -93,6 +92,7 @@ class Evaluation:
         notes: Prompts that did not fit and answers that were cut.
         record: lm-eval's own record: configurations, versions, shots, numbers of questions.
         outcomes: What came of every question, by label; see `question_outcomes`.
+        prompts: By task, a hash of all that it asked; see `prompts_hash`.
     """
 
     scores: dict[str, dict[str, Score]]
@@ -100,14 +100,15 @@ class Evaluation:
     notes: list[str]
     record: dict[str, Any]
     outcomes: dict[str, dict[str, list[float]]]
+    prompts: dict[str, str]
 
 
-def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSettings) -> Evaluation:
+def evaluate(live: "LiveModel", loaded: "LoadedTasks", settings: EvaluationSettings) -> Evaluation:
     """Evaluate the model as it is now.
 
     Args:
         live: The model, as lm-eval sees it.
-        tasks: What `mathneuro.tasks.load_tasks` built; it can be used again.
+        loaded: What `mathneuro.tasks.load_tasks` built; every evaluation of it asks the same.
         settings: How to evaluate.
 
     Returns:
@@ -118,14 +119,14 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
     from mathneuro.programs.task import running_in
 
     with ExitStack() as stack:
-        contexts = isolate_rng(), quiet(), _compiled_once(), live.attached(), running_in(live.ranks)
+        contexts = quiet(), _compiled_once(), live.attached(), running_in(live.ranks)
         for context in contexts:
             stack.enter_context(context)
         stack.enter_context(redirect_stdout(io.StringIO()))
-        seed_everything(settings.seed, verbose=False)
+        stack.enter_context(loaded.state.restored())
         results = run(
             lm=live,
-            task_dict=tasks,
+            task_dict={"tasks": loaded.tasks, "groups": loaded.groups},
             limit=settings.limit,
             log_samples=True,
             apply_chat_template=settings.chat_template,
@@ -134,7 +135,7 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
             # Tasks that run programs outside of our sandbox are refused when they are loaded.
             confirm_run_unsafe_code=settings.confirm_run_unsafe_code,
         )
-        notes = [*live.notes(), *fewshot_notes(tasks, settings)]
+        notes = [*live.notes(), *fewshot_notes(loaded.tasks, settings)]
     groups = results.get("group_subtasks", {})
     inner = {name for names in groups.values() for name in names}
     measured = {
@@ -143,13 +144,14 @@ def evaluate(live: "LiveModel", tasks: dict[str, Any], settings: EvaluationSetti
     scores = {name: metrics for name, metrics in measured.items() if metrics}
     samples = results.pop("samples")
     for name, spec in settings.programs.items():
-        notes += program_notes(name, spec, tasks["tasks"][name], samples[name])
+        notes += program_notes(name, spec, loaded.tasks[name], samples[name])
     return Evaluation(
         scores=scores,
         samples=samples,
         notes=notes,
         record=without_addresses(dict(results)),
         outcomes=question_outcomes(samples, scores, groups),
+        prompts={name: prompts_hash(task.instances) for name, task in loaded.tasks.items()},
     )
 
 
@@ -165,9 +167,9 @@ def _compiled_once() -> Iterator[None]:
         del env.from_string
 
 
-def fewshot_notes(tasks: dict[str, Any], settings: EvaluationSettings) -> list[str]:
+def fewshot_notes(tasks: Mapping[str, Any], settings: EvaluationSettings) -> list[str]:
     """Tell of tasks whose own number of worked examples stands, as lm-eval has it."""
-    shots = {name: task.get_config("num_fewshot") for name, task in tasks["tasks"].items()}
+    shots = {name: task.get_config("num_fewshot") for name, task in tasks.items()}
     return [
         f"{name} fixes the number of worked examples at {own}, so that num_fewshot "
         f"{settings.num_fewshot} was not used"

@@ -7,7 +7,7 @@ from mathneuro.fields import Fields, read_fields
 from mathneuro.grid import Setting
 from mathneuro.scores import Score, Scores, finite
 
-FORMAT = "mathneuro-setting-1"
+FORMAT = "mathneuro-setting-2"
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,7 @@ def _setting(fields: Fields) -> Setting:
 
 
 def _scores(fields: Fields) -> Scores:
+    prompts = fields.part("prompts")
     return Scores(
         perplexity={name: _score(each) for name, each in fields.part("perplexity").parts()},
         tasks={
@@ -107,6 +108,7 @@ def _scores(fields: Fields) -> Scores:
             for task, metrics in fields.part("tasks").parts()
         },
         notes=fields.texts("notes"),
+        prompts={task: prompts.text(task) for task in prompts.content},
     )
 
 

@@ -32,6 +32,7 @@ class Scores:
         outcomes: What was measured question by question or text by text, by the label that `rows`
             gives: ``values``, in the order of the questions, or ``losses`` (nats) and ``tokens`` of
             every text.
+        prompts: By task, a hash of all that the model was asked.
     """
 
     perplexity: dict[str, Score] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class Scores:
     notes: list[str] = field(default_factory=list)
     evaluation: dict[str, Any] = field(default_factory=dict)
     outcomes: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    prompts: dict[str, str] = field(default_factory=dict)
 
     def rows(self) -> dict[str, Score]:
         """Return every score by a label that names the task and the metric, or the set."""

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lightning.pytorch.utilities.seed import isolate_rng
-
 from mathneuro.data.drawing import place
 from mathneuro.data.tokens import check_chat_template, encode, written
 from mathneuro.errors import InputError
@@ -113,11 +111,13 @@ def shown_prompts(
 
     if settings.chat_template:
         check_chat_template(tokenizer, "lm_eval")
-    tasks = load_tasks(settings, to_run=False)["tasks"]
+    loaded = load_tasks(settings, to_run=False)
+    tasks = loaded.tasks
     live = RequestReader(empty_model(config, trust_remote_code), tokenizer)
-    check_context({"tasks": tasks}, live.max_length)
-    for name, task in tasks.items():
-        with isolate_rng(), quiet():
+    check_context(tasks, live.max_length)
+    with quiet(), loaded.state.restored():
+        # In the order of an evaluation, since tasks may share what they draw from.
+        for task in tasks.values():
             task.build_all_requests(
                 limit=settings.limit,
                 rank=0,
@@ -128,10 +128,11 @@ def shown_prompts(
                 chat_template=live.apply_chat_template if settings.chat_template else None,
                 tokenizer_name=live.tokenizer_name if settings.chat_template else "",
             )
+    for name, task in tasks.items():
         questions = list(dict.fromkeys(each.doc_id for each in task.instances))
         _check_number(number, len(questions), f"questions that are asked of {name}")
         mine = [each for each in task.instances if each.doc_id == questions[number - 1]]
-        notes = tuple(fewshot_notes({"tasks": {name: task}}, settings))
+        notes = tuple(fewshot_notes({name: task}, settings))
         for each in _requests(live, name, number, mine):
             yield replace(each, notes=notes)
 

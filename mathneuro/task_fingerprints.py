@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from mathneuro.addresses import without_addresses
@@ -11,18 +12,18 @@ WHEREABOUTS = ("dataset_path", "dataset_kwargs", "config_source")
 """Where the files of a task lie, which does not matter for what it asks."""
 
 
-def tasks_fingerprint(tasks: dict[str, Any], settings: EvaluationSettings) -> dict[str, str]:
+def tasks_fingerprint(tasks: Mapping[str, Any], settings: EvaluationSettings) -> dict[str, str]:
     """Hash what each task asks and how, wherever its files lie.
 
     Args:
-        tasks: What `load_tasks` built.
+        tasks: The tasks by name.
         settings: How many of the questions are asked.
 
     Returns:
         A SHA-256 by name of the task, of its configuration, its version and its questions.
     """
     fingerprints = {}
-    for name, task in tasks["tasks"].items():
+    for name, task in tasks.items():
         config = without_addresses(task.dump_config())
         for part in (config, config.get("metadata") or {}):
             for key in WHEREABOUTS:

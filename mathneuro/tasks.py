@@ -1,15 +1,19 @@
 """The tasks of lm-eval, loaded and checked before anything is evaluated."""
 
 import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lightning.pytorch.utilities.seed import isolate_rng
+from transformers import set_seed
 
 from mathneuro.errors import InputError
 from mathneuro.evaluation import EvaluationSettings, quiet
 from mathneuro.hub import offline_if_unreachable
 from mathneuro.sandbox import check_sandbox
+from mathneuro.task_state import TaskState
 
 UNSAFE = (
     "lm_eval.tasks: {} runs code that the model writes, unprotected, which MathNeuro does not do; "
@@ -18,7 +22,22 @@ UNSAFE = (
 """What is said of tasks that run code."""
 
 
-def load_tasks(settings: EvaluationSettings, to_run: bool = True) -> dict[str, Any]:
+@dataclass(frozen=True)
+class LoadedTasks:
+    """Tasks that are ready, and the state that each evaluation of them starts from.
+
+    Attributes:
+        tasks: lm-eval's tasks by name.
+        groups: lm-eval's groups by name.
+        state: What they draw from.
+    """
+
+    tasks: dict[str, Any]
+    groups: dict[str, Any]
+    state: TaskState
+
+
+def load_tasks(settings: EvaluationSettings, to_run: bool = True) -> LoadedTasks:
     """Build tasks once, data included, so that nothing can be missing later.
 
     The random numbers that this draws are given back.
@@ -28,13 +47,11 @@ def load_tasks(settings: EvaluationSettings, to_run: bool = True) -> dict[str, A
         to_run: Whether they will be evaluated, programs of the model included.
 
     Returns:
-        What ``lm_eval.evaluator.evaluate`` takes as ``task_dict``.
+        The tasks; they can be evaluated again and again, each time with the same prompts.
 
     Raises:
         InputError: If a folder or a task does not exist, or the data of a task cannot be read.
     """
-    from lm_eval.tasks import TaskManager
-
     for folder in settings.task_folders:
         if not folder.is_dir():
             raise InputError(
@@ -42,8 +59,21 @@ def load_tasks(settings: EvaluationSettings, to_run: bool = True) -> dict[str, A
                 f"{Path.cwd()}); give a folder with lm-eval task YAML files"
             )
     programs = _load_programs(settings, to_run)
-    if not settings.tasks:
-        return {"tasks": programs, "groups": {}}
+    with isolate_rng():
+        # Tasks that draw while they load draw what they draw in lm-eval's own command.
+        set_seed(settings.seed)
+        loaded = _load(settings) if settings.tasks else {"tasks": {}, "groups": {}}
+        for task in loaded["tasks"].values():
+            _set_fewshot(task, settings)
+        _check_tasks(loaded["tasks"], programs)
+        tasks = {**loaded["tasks"], **programs}
+        return LoadedTasks(tasks, loaded["groups"], TaskState(tasks))
+
+
+def _load(settings: EvaluationSettings) -> dict[str, Any]:
+    """Build the tasks that lm-eval knows by name, and their groups."""
+    from lm_eval.tasks import TaskManager
+
     folders = [str(folder) for folder in settings.task_folders]
     manager = TaskManager(include_path=folders, include_defaults=False)
     if not set(settings.tasks) <= set(manager.all_tasks):
@@ -51,9 +81,9 @@ def load_tasks(settings: EvaluationSettings, to_run: bool = True) -> dict[str, A
         manager = TaskManager(include_path=folders, include_defaults=True)
     for name in settings.tasks:
         _check_name(name, settings, manager)
-    with isolate_rng(), quiet(), offline_if_unreachable():
+    with quiet(), offline_if_unreachable():
         try:
-            loaded = manager.load(list(settings.tasks))
+            loaded: dict[str, Any] = manager.load(list(settings.tasks))
         except ImportError as error:
             raise InputError(
                 f"lm_eval.tasks: {', '.join(settings.tasks)} cannot be loaded, since a library is "
@@ -68,10 +98,7 @@ def load_tasks(settings: EvaluationSettings, to_run: bool = True) -> dict[str, A
                 f"lm_eval.tasks: the data of {', '.join(settings.tasks)} cannot be loaded "
                 f"({reason[0]}); check the tasks' files and the network, and name each task once"
             ) from error
-    for task in loaded["tasks"].values():
-        _set_fewshot(task, settings)
-    _check_tasks(loaded["tasks"], programs)
-    return {**loaded, "tasks": {**loaded["tasks"], **programs}}
+    return loaded
 
 
 def _check_name(name: str, settings: EvaluationSettings, manager: Any) -> None:  # noqa: ANN401
@@ -106,17 +133,17 @@ def longest_answer(generation: dict[str, Any]) -> int:
     return int(normalize_gen_kwargs(generation)["max_gen_toks"])
 
 
-def check_context(tasks: dict[str, Any], context_length: int | None) -> None:
+def check_context(tasks: Mapping[str, Any], context_length: int | None) -> None:
     """Refuse tasks whose answers alone may fill a model's context.
 
     Args:
-        tasks: What `load_tasks` built.
+        tasks: The tasks by name.
         context_length: The longest text that the model was made for, in tokens. None: not known.
 
     Raises:
         InputError: If so.
     """
-    for name, task in tasks["tasks"].items():
+    for name, task in tasks.items():
         most = longest_answer(task.get_config("generation_kwargs") or {})
         generates = task.OUTPUT_TYPE == "generate_until"
         if context_length is not None and generates and most >= context_length:

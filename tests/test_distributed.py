@@ -37,6 +37,8 @@ def everything(arguments: list[str], task_folder: Path) -> list[str]:
     """Arguments with a task of every kind, and numbers that no two processes share evenly."""
     data = task_folder / "questions.jsonl"
     (task_folder / "tiny_rolling.yaml").write_text(ROLLING.format(data=data))
+    with (task_folder / "tiny_generate.yaml").open("a") as task:
+        task.write("num_fewshot: 1\nfewshot_split: test\n")
     return [
         *arguments,
         "--lm_eval.tasks=[tiny_generate, tiny_choose, tiny_rolling]",

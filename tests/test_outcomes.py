@@ -79,15 +79,15 @@ def test_outcomes_are_those_of_the_samples(
 
 def test_fingerprints_tell_what_is_asked(task_folder: Path) -> None:
     """Whatever the folder is called; another question or number of them is another task."""
-    first = tasks_fingerprint(load_tasks(settings(task_folder)), settings(task_folder))
+    first = tasks_fingerprint(load_tasks(settings(task_folder)).tasks, settings(task_folder))
     assert set(first) == {"tiny_generate", "tiny_choose"}
     fewer = settings(task_folder, limit=3)
-    assert tasks_fingerprint(load_tasks(fewer), fewer) != first
+    assert tasks_fingerprint(load_tasks(fewer).tasks, fewer) != first
     moved = task_folder.rename(task_folder.with_name("moved"))
     for path in moved.glob("*.yaml"):
         path.write_text(path.read_text().replace(str(task_folder), str(moved)))
     again = settings(moved)
-    assert tasks_fingerprint(load_tasks(again), again) == first
+    assert tasks_fingerprint(load_tasks(again).tasks, again) == first
     data = moved / "questions.jsonl"
     data.write_text(data.read_text().replace("blue cat", "blue dog"))
-    assert tasks_fingerprint(load_tasks(again), again).items().isdisjoint(first.items())
+    assert tasks_fingerprint(load_tasks(again).tasks, again).items().isdisjoint(first.items())

@@ -133,7 +133,7 @@ def test_nothing_runs_without_the_users_word(tmp_path: Path) -> None:
     tasks = load_tasks(
         EvaluationSettings((), programs={"sums": spec}, confirm_run_unsafe_code=True)
     )
-    assert tasks["tasks"].keys() == {"sums"}
+    assert tasks.tasks.keys() == {"sums"}
     (tmp_path / "unsafe.yaml").write_text(
         "task: unsafe\ndataset_path: csv\ndataset_kwargs:\n  data_files:\n"
         f"    test: {spec.path}\ntest_split: test\noutput_type: generate_until\n"
@@ -177,7 +177,7 @@ def test_what_is_asked_is_the_same_in_every_process(tmp_path: Path) -> None:
     """So that a sweep can go on, and its shards and processes agree; other questions are not."""
     spec = rows(tmp_path, "question,answer\nA?,1\n")
     settings = EvaluationSettings((), programs={"sums": spec}, confirm_run_unsafe_code=True)
-    first, second = (tasks_fingerprint(load_tasks(settings), settings) for _ in range(2))
+    first, second = (tasks_fingerprint(load_tasks(settings).tasks, settings) for _ in range(2))
     assert first == second
     code = (
         "from mathneuro.evaluation import EvaluationSettings\n"
@@ -185,12 +185,12 @@ def test_what_is_asked_is_the_same_in_every_process(tmp_path: Path) -> None:
         "from mathneuro.task_fingerprints import tasks_fingerprint\n"
         "from mathneuro.tasks import load_tasks\n"
         f"settings = EvaluationSettings((), programs={{'sums': ProgramSet({spec.path!r})}})\n"
-        "print(tasks_fingerprint(load_tasks(settings, to_run=False), settings)['sums'])"
+        "print(tasks_fingerprint(load_tasks(settings, to_run=False).tasks, settings)['sums'])"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.split()[-1] == first["sums"]
     Path(spec.path).write_text("question,answer\nB?,1\n")
-    assert tasks_fingerprint(load_tasks(settings), settings) != first
+    assert tasks_fingerprint(load_tasks(settings).tasks, settings) != first
 
 
 @pytest.mark.parametrize("name", ["a/b", "../a", ".hidden", "a b", ""])
@@ -217,7 +217,7 @@ def test_programs_that_were_stopped_are_told(tmp_path: Path) -> None:
     """As scores do not show them."""
     spec = rows(tmp_path, "question,answer\nA?,1\nB?,x\n")
     settings = EvaluationSettings((), programs={"sums": spec})
-    task = load_tasks(settings, to_run=False)["tasks"]["sums"]
+    task = load_tasks(settings, to_run=False).tasks["sums"]
     statuses = ["ran", "timeout", "memory", "timeout"]
     samples = [{"filtered_resps": [{"status": each}]} for each in statuses]
     assert program_notes("sums", spec, task, samples) == [

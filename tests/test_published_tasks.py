@@ -37,7 +37,7 @@ def load_on(folder: Path, task: str, data: Path) -> Any:  # noqa: ANN401
         "dataset_kwargs": {"data_files": {"train": str(data), "test": str(data)}},
     }
     (folder / "task.yaml").write_text(yaml.safe_dump(settings))
-    return load_tasks(EvaluationSettings(("on_local_data",), (folder,)))["tasks"]["on_local_data"]
+    return load_tasks(EvaluationSettings(("on_local_data",), (folder,))).tasks["on_local_data"]
 
 
 def read_by_lm_eval(task: Any, answers: list[str]) -> list[dict[str, str]]:  # noqa: ANN401

@@ -32,7 +32,7 @@ def make_record(study: Study, name: str, selection: Selection | None) -> dict[st
         "selection": None
         if selection is None
         else {"sha256": selection.sha256(), "parameters": selection.count},
-        "scores": {"perplexity": {}, "tasks": {}, "notes": []},
+        "scores": {"perplexity": {}, "tasks": {}, "notes": [], "prompts": {}},
         "outcomes": {},
         "run": {"device": "cpu", "host": "here"},
     }
@@ -142,7 +142,7 @@ def test_results_that_were_made_otherwise_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "study.json").exists()
 
 
-@pytest.mark.parametrize("text", ["", "{", "{}", '{"format": "mathneuro-setting-1"}'])
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"format": "mathneuro-setting-2"}'])
 def test_damaged_results_are_refused_before_anything_is_measured(text: str, tmp_path: Path) -> None:
     """By the name of the file."""
     study = make_study(tmp_path)

@@ -8,6 +8,7 @@ from mathneuro.errors import InputError
 from mathneuro.estimates import mean_over_repeats
 from mathneuro.finished import Losses, Result
 from mathneuro.grid import BEFORE
+from mathneuro.prompts import check_same_prompts
 from mathneuro.questions import compare_repeats
 from mathneuro.report.reading import Study
 from mathneuro.scores import Score, is_perplexity
@@ -62,7 +63,7 @@ def compare(before: Result, repeats: Sequence[Result], label: str) -> Comparison
         errors; for a perplexity it is a ratio. None: one of the settings lacks the score.
 
     Raises:
-        InputError: If the settings are not over the same questions or texts.
+        InputError: If the settings are not over the same prompts, questions or texts.
     """
     old = measured(before, label)
     found = [measured(result, label) for result in repeats]
@@ -73,7 +74,11 @@ def compare(before: Result, repeats: Sequence[Result], label: str) -> Comparison
         same = 1.0 if is_perplexity(label) else 0.0
         return Comparison(same, 0.0, same, same, None, UNCHANGED, new[0].score.count)
     for result, each in zip(repeats, new, strict=True):
-        _check_same_questions(old, each, f"settings/{result.name}.json", label)
+        file = f"settings/{result.name}.json"
+        check_same_prompts(
+            before.scores.prompts, result.scores.prompts, "settings/before.json", file
+        )
+        _check_same_questions(old, each, file, label)
     losses = [each.losses.losses for each in new if each.losses]
     if old.losses and len(losses) == len(new):
         return compare_perplexity(old.losses.losses, _means(losses), old.losses.tokens)

@@ -141,9 +141,9 @@ class Sweep:
             digest = hashlib.sha256(name.rpartition("_x")[0].encode()).hexdigest()
             selection = {"parameters": count, "sha256": digest, "by_weight": {"w": count}}
         return {
-            "format": "mathneuro-setting-1", "name": name, "setting": setting,
+            "format": "mathneuro-setting-2", "name": name, "setting": setting,
             "selection": selection, "matters": fingerprint(MATTERS),
-            "scores": {"perplexity": perplexity, "tasks": tasks, "notes": []},
+            "scores": {"perplexity": perplexity, "tasks": tasks, "notes": [], "prompts": {}},
             "outcomes": outcomes,
             "run": {"seconds": 1.5, "device": "cpu", "host": "a", "finished": "2026-01-01"},
         }  # fmt: skip

@@ -167,6 +167,6 @@ def test_all_texts_and_overflows_are_shown_as_they_are(tmp_path: Path) -> None:
 
 def test_a_record_of_something_else_is_refused(tmp_path: Path) -> None:
     """Before anything is written."""
-    with pytest.raises(InputError, match="as format, but 'mathneuro-setting-1' was expected"):
+    with pytest.raises(InputError, match="as format, but 'mathneuro-setting-2' was expected"):
         write_setting_board(tmp_path, {"format": "other"})
     assert list(tmp_path.iterdir()) == []

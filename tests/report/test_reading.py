@@ -127,7 +127,7 @@ def test_damaged_files_are_told(
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("format", "other", "holds 'other' as format, but 'mathneuro-setting-1' was expected"),
+        ("format", "other", "holds 'other' as format, but 'mathneuro-setting-2' was expected"),
         ("name", "other", f"holds 'other' as name, but '{NAME}' was expected"),
         ("setting__method", 3, "holds 3 as setting.method, but a text was expected"),
         ("setting__repeat", 1.5, "holds 1.5 as setting.repeat, but a whole number of 0 or more"),
