@@ -88,6 +88,8 @@ class PrintRun(Callback):
         self._warn(coverage)
         if run.module.needs_activations:
             self._tell_neurons(run.module.neurons)
+        if run.module.loaded_tokenizer.note is not None:
+            tell("note", run.module.loaded_tokenizer.note)
         for note in run.data.notes(run.module.context_length):
             tell("note", note)
 

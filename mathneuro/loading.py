@@ -1,9 +1,8 @@
-"""Loading of causal language models and their tokenizers."""
+"""Loading of causal language models."""
 
 import hashlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,12 +11,12 @@ import torch
 from torch import nn
 
 from mathneuro.errors import InputError
-from mathneuro.hub import offline_if_unreachable
+from mathneuro.hub import load_pretrained
 from mathneuro.placement import Placement
 from mathneuro.storage import is_spread, saved_numbers, whole
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 DataType = Literal["auto", "float32", "bfloat16", "float16"]
 
@@ -94,7 +93,9 @@ def load_config(source: ModelSource) -> "PreTrainedConfig":
     from transformers import AutoConfig
 
     name, keywords = source.arguments()
-    config: PreTrainedConfig = _load(AutoConfig.from_pretrained, name, keywords, "model.source")
+    config: PreTrainedConfig = load_pretrained(
+        AutoConfig.from_pretrained, name, keywords, "model.source"
+    )
     parts = _parts(config)
     # An encoder of pictures or sounds may say so of itself; that does not matter.
     if any(getattr(part, "is_encoder_decoder", False) for part in parts[:2]):
@@ -128,23 +129,6 @@ def _quantisation(config: Any) -> str | None:  # noqa: ANN401
     return None
 
 
-def load_tokenizer(source: ModelSource) -> "PreTrainedTokenizerBase":
-    """Load a tokenizer.
-
-    Raises:
-        InputError: If there is none.
-    """
-    from transformers import AutoTokenizer
-
-    name, keywords = source.arguments()
-    if source.tokenizer is not None:
-        name, keywords = source.tokenizer, {"trust_remote_code": source.trust_remote_code}
-    tokenizer: PreTrainedTokenizerBase = _load(
-        AutoTokenizer.from_pretrained, name, keywords, "model.tokenizer"
-    )
-    return tokenizer
-
-
 def load_model(source: ModelSource, offload_folder: Path | None = None) -> "PreTrainedModel":
     """Load a causal language model: frozen, in evaluation mode, on the CPU or where it is placed.
 
@@ -175,7 +159,7 @@ def load_model(source: ModelSource, offload_folder: Path | None = None) -> "PreT
         keywords |= source.placement.arguments()
     keywords["output_loading_info"] = True
     model: PreTrainedModel
-    model, loaded = _load(loader.from_pretrained, name, keywords, "model.source")
+    model, loaded = load_pretrained(loader.from_pretrained, name, keywords, "model.source")
     if not on_disk:
         source.placement.check_placed(model)
     _check_complete(name, loaded)
@@ -246,29 +230,6 @@ def _check_complete(name: str, loaded: Mapping[str, Any]) -> None:
             f"model.source: the checkpoint {name} lacks {len(missing)} weights, {missing[0]} "
             "first, but all are needed; get the whole checkpoint"
         )
-
-
-def _load(function: Any, name: str, keywords: dict[str, Any], field: str) -> Any:  # noqa: ANN401
-    """Call a ``from_pretrained`` and turn its refusals into one sentence."""
-    from safetensors import SafetensorError
-
-    try:
-        with nullcontext() if Path(name).exists() else offline_if_unreachable():
-            return function(name, **keywords)
-    except (
-        OSError, ValueError, ImportError, KeyError, TypeError, RuntimeError, SafetensorError
-    ) as error:  # fmt: skip
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        if "trust_remote_code" in str(error) and not keywords["trust_remote_code"]:
-            raise InputError(
-                f"model.trust_remote_code: got false, but {name} brings code of its own; read that "
-                "code, and set it to true if you trust it"
-            ) from error
-        needed = "a tokenizer" if field == "model.tokenizer" else "config.json and weights"
-        raise InputError(
-            f"{field}: {name} cannot be loaded ({reason[0]}); give an id on the hub that you may "
-            f"read, a folder with {needed}, or a GGUF file"
-        ) from error
 
 
 def _drop_quantization_marks(model: "PreTrainedModel") -> None:

@@ -23,7 +23,6 @@ from mathneuro.loading import (
     ModelSource,
     load_config,
     load_model,
-    load_tokenizer,
     weight_hash,
 )
 from mathneuro.neurons import NeuronCoverage, find_neurons
@@ -38,6 +37,7 @@ from mathneuro.spread import spread
 from mathneuro.storage import storage_devices
 from mathneuro.study import InFlight, Study, fingerprint
 from mathneuro.suitability import check_model, head_weight, position_table
+from mathneuro.tokenizer import LoadedTokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -117,9 +117,14 @@ class CausalLanguageModel(LightningModule):
         return load_config(self.source)
 
     @cached_property
+    def loaded_tokenizer(self) -> LoadedTokenizer:
+        """The tokenizer and where it came from; read without the model's weights."""
+        return load_tokenizer(self.source)
+
+    @property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
         """The tokenizer; read without the model's weights."""
-        return load_tokenizer(self.source)
+        return self.loaded_tokenizer.tokenizer
 
     @cached_property
     def candidates(self) -> Coverage:

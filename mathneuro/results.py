@@ -89,6 +89,7 @@ def run_record(
         "device": module.devices,
         "precision": str(module.trainer.precision),
         "model": module.identity,
+        "tokenizer": module.loaded_tokenizer.record(),
         "coverage": coverage_record(module.coverage),
     }
     if data.budgets:

@@ -222,6 +222,8 @@ class MathNeuroTrainer(Trainer):
         found = (getattr(each, "settings", None) for each in callbacks)
         settings = next(each for each in found if isinstance(each, EvaluationSettings))
         trusted = model.source.trust_remote_code
+        if model.loaded_tokenizer.note is not None:
+            tell("note", model.loaded_tokenizer.note)
         texts = shown_texts(datamodule, model.tokenizer, number)
         prompts = shown_prompts(model.config, model.tokenizer, settings, number, trusted)
         for each in [*texts, *prompts]:

@@ -11,8 +11,9 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel, T5Config
 
 from mathneuro.errors import InputError
-from mathneuro.loading import ModelSource, load_config, load_model, load_tokenizer, weight_hash
+from mathneuro.loading import ModelSource, load_config, load_model, weight_hash
 from mathneuro.module import CausalLanguageModel
+from mathneuro.tokenizer import load_tokenizer
 from tests.families import FAMILIES
 
 

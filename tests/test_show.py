@@ -13,10 +13,11 @@ from mathneuro.data.spec import TextSet
 from mathneuro.errors import InputError
 from mathneuro.evaluation import EvaluationSettings, evaluate
 from mathneuro.live_model import LiveModel
-from mathneuro.loading import ModelSource, load_config, load_tokenizer
+from mathneuro.loading import ModelSource, load_config
 from mathneuro.show import Shown, _piece, shown_prompts, shown_texts
 from mathneuro.tasks import load_tasks
 from mathneuro.terminal import say
+from mathneuro.tokenizer import load_tokenizer
 from tests.commands import refused, run
 from tests.conftest import make_llama
 
@@ -25,7 +26,9 @@ def prompts(folder: Path, tasks: Path, number: int) -> list[Shown]:
     """Show the prompts of both tasks of the tests."""
     source = ModelSource(str(folder))
     settings = EvaluationSettings(("tiny_generate", "tiny_choose"), (tasks,), num_fewshot=2)
-    return list(shown_prompts(load_config(source), load_tokenizer(source), settings, number))
+    return list(
+        shown_prompts(load_config(source), load_tokenizer(source).tokenizer, settings, number)
+    )
 
 
 ROLLING = """\

@@ -137,7 +137,9 @@ def test_generation_that_draws_starts_the_same(
 ) -> None:
     """Sampled answers are equal for equal weights."""
     path = drawing_tasks / "tiny_generate.yaml"
-    path.write_text(path.read_text().replace("do_sample: false", "do_sample: true\n  temperature: 2.0"))
+    path.write_text(
+        path.read_text().replace("do_sample: false", "do_sample: true\n  temperature: 2.0")
+    )
     settings = chosen(drawing_tasks, "tiny_generate")
     tasks, live = load_tasks(settings), LiveModel(tied_llama, tokenizer, 4)
     first, again = (evaluate(live, tasks, settings).samples["tiny_generate"] for _ in range(2))
@@ -173,7 +175,10 @@ def test_a_sweep_asks_what_a_run_asks(
     grid.append("--grid.repeats=1")
     run(monkeypatch, "operate", [*arguments, *own])
     record = tmp_path / "run" / "results.json"
-    found = [prompts(record, lambda all_: all_["scores"][state]) for state in ("before", "after")]
+    found = [
+        prompts(record, lambda all_, state=state: all_["scores"][state])  # type: ignore[misc]
+        for state in ("before", "after")
+    ]
     sweep = [*base, *own, *grid, f"--folder={tmp_path / 'sweep'}"]
     run(monkeypatch, "sweep", [*sweep, "--grid.factors=[0.5]"])
     run(monkeypatch, "sweep", [*sweep, "--grid.factors=[0.5, 0, 1.1]"])

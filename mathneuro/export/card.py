@@ -14,7 +14,13 @@ KEPT = ("license", "license_name", "license_link", "language", "pipeline_tag")
 PAPER = "https://arxiv.org/abs/2410.16930"
 
 
-def model_card(edit: Edit, name: str, measured: Measured | str, base: Path | None) -> str:
+def model_card(
+    edit: Edit,
+    name: str,
+    measured: Measured | str,
+    base: Path | None,
+    tokenizer_note: str | None = None,
+) -> str:
     """Write a model card.
 
     Args:
@@ -22,6 +28,7 @@ def model_card(edit: Edit, name: str, measured: Measured | str, base: Path | Non
         name: Name of the edited model.
         measured: Its scores, or why there are none.
         base: The folder of the base model. None: it has none.
+        tokenizer_note: What is special about the tokenizer. None: nothing.
 
     Returns:
         Markdown with the metadata that the hub reads.
@@ -44,6 +51,11 @@ def model_card(edit: Edit, name: str, measured: Measured | str, base: Path | Non
         "## The edit",
         "",
         *(f"- {_line(label)}: {_line(value)}" for label, value in _facts(edit)),
+        *(
+            []
+            if tokenizer_note is None
+            else ["", "## The tokenizer", "", _tokenizer(tokenizer_note)]
+        ),
         "",
         "## What was measured",
         "",
@@ -99,6 +111,14 @@ def _facts(edit: Edit) -> Iterator[tuple[str, object]]:
     for name, each in edit.data.items():
         yield f"texts of `{name}`", _texts(each)
     yield "SHA-256 of the selection", f"`{edit.selection.sha256()}`"
+
+
+def _tokenizer(note: str) -> str:
+    """Say how to load the tokenizer that the model was measured with."""
+    return (
+        f"{_line(note)}. Load it with `PreTrainedTokenizerFast.from_pretrained`; `AutoTokenizer` "
+        "of some versions of transformers gives other tokens."
+    )
 
 
 def _line(value: object) -> str:

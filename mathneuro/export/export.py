@@ -20,8 +20,9 @@ from mathneuro.export.source_files import copy_model_files, copy_tokenizer
 from mathneuro.files import write_json, write_text
 from mathneuro.folders import replace_folder
 from mathneuro.layers import find_linear_weights
-from mathneuro.loading import ModelSource, load_config, load_model, load_tokenizer, weight_hash
+from mathneuro.loading import ModelSource, load_config, load_model, weight_hash
 from mathneuro.terminal import saving_quietly
+from mathneuro.tokenizer import LoadedTokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, PreTrainedModel
@@ -113,11 +114,11 @@ def export_model(
     """
     generation = load_generation_config(source, export.generation_config)
     load_config(source)
-    load_tokenizer(source)
+    tokenizer = load_tokenizer(source)
 
     def write(folder: Path) -> None:
         with TemporaryDirectory(prefix=".spare", dir=folder) as spare:
-            _write(folder, Path(spare), source, edit, export, generation, measured)
+            _write(folder, Path(spare), source, edit, export, generation, measured, tokenizer)
         _let_others_read(folder)
 
     with saving_quietly():
@@ -135,6 +136,7 @@ def _write(
     export: Export,
     generation: "GenerationConfig | None",
     measured: Measured | str,
+    tokenizer: LoadedTokenizer,
 ) -> None:
     """Write all files into an empty folder; what loading a model leaves goes into a spare one."""
     model = load_model(source, spare / "source")
@@ -145,12 +147,13 @@ def _write(
         model.save_pretrained(folder, max_shard_size=export.max_shard_size)
         expected = weight_hash(model) if export.verify else None
     if not copy_tokenizer(source, folder):
-        load_tokenizer(source).save_pretrained(folder)
+        tokenizer.tokenizer.save_pretrained(folder)
     base = copy_model_files(source, folder)
     if generation is not None and export.generation_config:
         generation.save_pretrained(folder)
     _state_type(folder / "config.json", str(model.dtype).removeprefix("torch."))
-    write_text(folder / "README.md", model_card(edit, export.folder.resolve().name, measured, base))
+    name = export.folder.resolve().name
+    write_text(folder / "README.md", model_card(edit, name, measured, base, tokenizer.note))
     write_json(folder / RECORD, _record(edit))
     if expected is not None:
         _verify(folder, source, spare, expected)
