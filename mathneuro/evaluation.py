@@ -16,6 +16,7 @@ from mathneuro.programs.notes import program_notes
 from mathneuro.programs.spec import ProgramSet
 from mathneuro.prompts import prompts_hash
 from mathneuro.scores import Score, finite
+from mathneuro.void import void_scores
 
 if TYPE_CHECKING:
     from mathneuro.live_model import LiveModel
@@ -89,7 +90,7 @@ class Evaluation:
     Attributes:
         scores: By task or group, and by metric and filter (``exact_match,strict-match``).
         samples: By task, one record a question and filter.
-        notes: Prompts that did not fit and answers that were cut.
+        notes: Prompts that did not fit, answers that were cut, and scores that are void.
         record: lm-eval's own record: configurations, versions, shots, numbers of questions.
         outcomes: What came of every question, by label; see `question_outcomes`.
         prompts: By task, a hash of all that it asked; see `prompts_hash`.
@@ -136,13 +137,14 @@ def evaluate(live: "LiveModel", loaded: "LoadedTasks", settings: EvaluationSetti
             confirm_run_unsafe_code=settings.confirm_run_unsafe_code,
         )
         notes = [*live.notes(), *fewshot_notes(loaded.tasks, settings)]
+    samples = results.pop("samples")
     groups = results.get("group_subtasks", {})
+    notes += void_scores(results["results"], samples, groups)
     inner = {name for names in groups.values() for name in names}
     measured = {
         name: _metrics(metrics) for name, metrics in results["results"].items() if name not in inner
     }
     scores = {name: metrics for name, metrics in measured.items() if metrics}
-    samples = results.pop("samples")
     for name, spec in settings.programs.items():
         notes += program_notes(name, spec, loaded.tasks[name], samples[name])
     return Evaluation(

@@ -1,19 +1,23 @@
 """A model in memory as lm-eval sees it, left as it was found."""
 
 import copy
+import json
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+from lm_eval.api.model import CacheHook
 from lm_eval.models.huggingface import HFLM
+from transformers import LogitsProcessorList
 
 from mathneuro.decoder import input_device
 from mathneuro.evaluation import quiet
 from mathneuro.ranks import ALONE, Ranks
 from mathneuro.request_batches import TokenRequest, generation_batches, likelihood_batches
+from mathneuro.void import FiniteLogits, VoidAnswer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -57,6 +61,7 @@ class LiveModel(HFLM):  # type: ignore[misc]
         self._found_batch_size: int | None = None
         self._windows: int | None = None
         self._cut = Counter[str]()
+        self._rows = _Rows()
 
     @contextmanager
     def attached(self) -> Iterator[None]:
@@ -101,16 +106,24 @@ class LiveModel(HFLM):  # type: ignore[misc]
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
         """Generate as lm-eval does, this process's share, and get the others'."""
         size = self._detect_batch_size() if self.batch_size == "auto" else self.batch_size
-        run = super().generate_until
+        answer = super().generate_until
+
+        def run(mine: list[Any]) -> list[str]:
+            self.cache_hook = rows = _Rows()
+            self._rows = rows
+            texts = answer(mine, disable_tqdm or not self._progress)
+            void = rows.void
+            return [
+                VoidAnswer(text) if _asked(*each.args) in void else text
+                for each, text in zip(mine, texts, strict=True)
+            ]
 
         def batches() -> list[list[int]]:
             contexts = [each.args[0] for each in requests]
             lengths = [len(self.tok_encode(context)) for context in contexts]
             return generation_batches(contexts, [each.args[1] for each in requests], lengths, size)
 
-        return self._together(
-            requests, batches, lambda mine: run(mine, disable_tqdm or not self._progress)
-        )
+        return self._together(requests, batches, run)
 
     def loglikelihood_rolling(self, requests: list[Any], disable_tqdm: bool = False) -> list[float]:
         """Score whole texts as lm-eval does, this process's share of their windows.
@@ -189,12 +202,18 @@ class LiveModel(HFLM):  # type: ignore[misc]
         """Generate as lm-eval does, and count answers that neither a stop word nor EOS ended."""
         # Processes that run one model together have to run it equally often.
         keywords["synced_gpus"] = self.ranks.in_lockstep
+
+        def has_ended(answer: list[int]) -> bool:
+            text = self.tok_decode(answer)
+            return self.eot_token_id in answer or any(word in text for word in stop)
+
+        finite = FiniteLogits(context.shape[1], self.eot_token_id, has_ended)
+        keywords["logits_processor"] = LogitsProcessorList([finite])
         output: torch.Tensor = super()._model_generate(context, max_length, stop, **keywords)
+        self._rows.add(len(output), finite.void)
         if output.shape[1] >= max_length:
             for answer in output[:, context.shape[1] :]:
-                ended = bool((answer == self.eot_token_id).any())
-                text = self.tok_decode(answer.tolist())
-                self._cut["answers"] += not ended and not any(word in text for word in stop)
+                self._cut["answers"] += not has_ended(answer.tolist())
         return output
 
     def _detect_batch_size(self, *args: Any, **keywords: Any) -> int:
@@ -203,6 +222,38 @@ class LiveModel(HFLM):  # type: ignore[misc]
             found = int(super()._detect_batch_size(*args, **keywords))
             self._found_batch_size = min(self.ranks.gather(found))
         return self._found_batch_size
+
+
+class _Rows(CacheHook):  # type: ignore[misc]
+    """Which requests have void answers: lm-eval hands over every answer in the order of the rows.
+
+    Attributes:
+        void: What was asked with them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.void: set[str] = set()
+        self._flags: deque[bool] = deque()
+
+    def add(self, count: int, void: set[int]) -> None:
+        """Note which rows of a batch are void.
+
+        Args:
+            count: Rows of the batch.
+            void: Those that are void.
+        """
+        self._flags.extend(row in void for row in range(count))
+
+    def add_partial(self, attr: str, req: tuple[str, dict[str, Any]], res: str) -> None:
+        """Take the answer of the next row; log-likelihoods tell themselves."""
+        if attr == "generate_until" and self._flags.popleft():
+            self.void.add(_asked(*req))
+
+
+def _asked(context: str, how: dict[str, Any]) -> str:
+    """Return a key for a request to generate."""
+    return json.dumps([context, how], sort_keys=True, default=str)
 
 
 class RequestReader(LiveModel):
