@@ -125,6 +125,7 @@ class LMEval(SettingCallback):
         scores.evaluation = evaluation.record
         scores.outcomes |= evaluation.outcomes
         scores.prompts |= evaluation.prompts
+        scores.settings = {**asdict(self.settings), "batch_sizes": dict(self._live.batch_sizes)}
         if not keep_samples or not run.writes:
             return
         folder = run.folder / "samples" / run.module.column

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,9 @@ class RecordRun(Callback):
             return
         if run.command == "predict":
             self._write_results(run, finished=True)
+            if run.is_first:
+                for logger in _tensorboard(trainer):
+                    logger.log_hyperparams(_hyperparameters(run))
         self._write_importance(run)
 
     @override
@@ -96,15 +100,13 @@ class RecordRun(Callback):
         run = running(trainer, pl_module)
         if run.command == "sweep" or (run.command == "operate" and not run.module.intervening):
             return
-        for logger in trainer.loggers:
-            if isinstance(logger, TensorBoardLogger) and run.is_first:
-                page = markdown(run.module.scores)
-                logger.experiment.add_text("summary", page)
-                scores = run.module.scores[run.module.column].rows()
-                logger.log_hyperparams(
-                    _hyperparameters(run),
-                    {f"result/{label}": score.value for label, score in scores.items()},
-                )
+        if not run.is_first:
+            return
+        scores = run.module.scores[run.module.column].rows()
+        results = {f"result/{label}": score.value for label, score in scores.items()}
+        for logger in _tensorboard(trainer):
+            logger.experiment.add_text("summary", markdown(run.module.scores))
+            logger.log_hyperparams(_hyperparameters(run), results)
 
     @override
     def on_exception(
@@ -124,6 +126,17 @@ class RecordRun(Callback):
         if run.is_first:
             record = run_record(run.module, run.data, str(run.command), finished)
             write_json(run.folder / "results.json", record)
+
+
+def _tensorboard(trainer: Trainer) -> Iterator[TensorBoardLogger]:
+    """Yield the loggers of TensorBoard, ready for hyperparameters.
+
+    Lightning writes their file once, when nothing is known yet.
+    """
+    for logger in trainer.loggers:
+        if isinstance(logger, TensorBoardLogger):
+            (Path(logger.log_dir) / logger.NAME_HPARAMS_FILE).unlink(missing_ok=True)
+            yield logger
 
 
 def _is_finished(results: Path) -> bool:

@@ -13,10 +13,12 @@ from lm_eval.api.model import CacheHook
 from lm_eval.models.huggingface import HFLM
 from transformers import LogitsProcessorList
 
+from mathneuro.batch_size import find_batch_size
 from mathneuro.decoder import input_device
 from mathneuro.evaluation import quiet
 from mathneuro.ranks import ALONE, Ranks
 from mathneuro.request_batches import TokenRequest, generation_batches, likelihood_batches
+from mathneuro.tasks import longest_answer
 from mathneuro.void import FiniteLogits, VoidAnswer
 
 if TYPE_CHECKING:
@@ -38,10 +40,13 @@ class LiveModel(HFLM):  # type: ignore[misc]
     Args:
         model: The model.
         tokenizer: Its tokenizer; only a copy of it is used.
-        batch_size: Requests a forward pass, or ``auto``: found once, then kept, so that scores
-            before and after an edit share it.
+        batch_size: Requests a forward pass, or ``auto``: found once for each kind of request, then
+            kept, so that scores before and after an edit share it.
         ranks: The processes that share the requests.
         progress: Whether bars show how far it is.
+
+    Attributes:
+        batch_sizes: The batch size that was used, by lm-eval's kinds of requests.
     """
 
     def __init__(
@@ -58,7 +63,9 @@ class LiveModel(HFLM):  # type: ignore[misc]
             )
         self.ranks = ranks
         self._progress = progress
-        self._found_batch_size: int | None = None
+        self._asked_batch_size = batch_size
+        self.batch_size_per_gpu: int | str
+        self.batch_sizes: dict[str, int] = {}
         self._windows: int | None = None
         self._cut = Counter[str]()
         self._rows = _Rows()
@@ -105,7 +112,12 @@ class LiveModel(HFLM):  # type: ignore[misc]
 
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
         """Generate as lm-eval does, this process's share, and get the others'."""
-        size = self._detect_batch_size() if self.batch_size == "auto" else self.batch_size
+        lengths = [len(self.tok_encode(each.args[0])) for each in requests]
+
+        def longest() -> int:
+            answers = (longest_answer(each.args[1], self.max_gen_toks) for each in requests)
+            return max(length + answer for length, answer in zip(lengths, answers, strict=True))
+
         answer = super().generate_until
 
         def run(mine: list[Any]) -> list[str]:
@@ -118,22 +130,30 @@ class LiveModel(HFLM):  # type: ignore[misc]
                 for each, text in zip(mine, texts, strict=True)
             ]
 
-        def batches() -> list[list[int]]:
-            contexts = [each.args[0] for each in requests]
-            lengths = [len(self.tok_encode(context)) for context in contexts]
-            return generation_batches(contexts, [each.args[1] for each in requests], lengths, size)
+        with self._sized("generate_until", longest) as size:
 
-        return self._together(requests, batches, run)
+            def batches() -> list[list[int]]:
+                contexts = [each.args[0] for each in requests]
+                return generation_batches(
+                    contexts, [each.args[1] for each in requests], lengths, size
+                )
+
+            return self._together(requests, batches, run)
 
     def loglikelihood_rolling(self, requests: list[Any], disable_tqdm: bool = False) -> list[float]:
         """Score whole texts as lm-eval does, this process's share of their windows.
 
         What the windows of the others give is added to each text.
         """
+
+        def longest() -> int:
+            return 1 + max(len(self.tok_encode(each.args[0])) for each in requests)
+
         self._windows = 0
         try:
             hidden = disable_tqdm or not self._progress
-            mine = super().loglikelihood_rolling(requests, hidden)
+            with self._sized("loglikelihood_rolling", longest):
+                mine = super().loglikelihood_rolling(requests, hidden)
         finally:
             self._windows = None
         return [math.fsum(parts) for parts in zip(*self.ranks.collect(mine), strict=True)]
@@ -163,13 +183,14 @@ class LiveModel(HFLM):  # type: ignore[misc]
             if self.ranks.divides and self._windows % self.ranks.count != self.ranks.rank:
                 return [(0.0, False)] * len(requests)
             return run(list(requests), override_bs or len(requests))
-        size = self.batch_size
-        if size == "auto":
-            longest = max(requests, key=lambda each: len(each[1]) + len(each[2]))
-            size = self._detect_batch_size([longest])
-        return self._together(
-            requests, lambda: likelihood_batches(requests, size), lambda mine: run(mine, size)
-        )
+
+        def longest() -> int:
+            return max(len(each[1]) + len(each[2]) for each in requests)
+
+        with self._sized("loglikelihood", longest) as size:
+            return self._together(
+                requests, lambda: likelihood_batches(requests, size), lambda mine: run(mine, size)
+            )
 
     def _together(
         self,
@@ -216,12 +237,26 @@ class LiveModel(HFLM):  # type: ignore[misc]
                 self._cut["answers"] += not has_ended(answer.tolist())
         return output
 
-    def _detect_batch_size(self, *args: Any, **keywords: Any) -> int:
-        """Find the largest batch size that fits, once."""
-        if self._found_batch_size is None:
-            found = int(super()._detect_batch_size(*args, **keywords))
-            self._found_batch_size = min(self.ranks.gather(found))
-        return self._found_batch_size
+    @contextmanager
+    def _sized(self, kind: str, longest: Callable[[], int]) -> Iterator[int]:
+        """Let the batch size be the given one in this block, or the one that is found now.
+
+        Args:
+            kind: lm-eval's name of the kind of request.
+            longest: Finds the tokens of the longest request, generated ones included.
+        """
+        if self._asked_batch_size != "auto":
+            self.batch_sizes[kind] = int(self._asked_batch_size)
+        elif kind not in self.batch_sizes:
+            length = min(longest(), self.max_length)
+            found = find_batch_size(self.model, length, self.device, kind)
+            self.batch_sizes[kind] = min(self.ranks.gather(found))
+        asked = self.batch_size_per_gpu
+        self.batch_size_per_gpu = self.batch_sizes[kind]
+        try:
+            yield self.batch_sizes[kind]
+        finally:
+            self.batch_size_per_gpu = asked
 
 
 class _Rows(CacheHook):  # type: ignore[misc]

@@ -29,6 +29,7 @@ class Scores:
         tasks: By name of the task and name of the metric, filter included.
         notes: What the reader of the scores must know, such as prompts that were cut.
         evaluation: lm-eval's own record: configurations, versions, groups.
+        settings: How lm-eval was asked, every option, with the batch sizes that were used.
         outcomes: What was measured question by question or text by text, by the label that `rows`
             gives: ``values``, in the order of the questions, or ``losses`` (nats) and ``tokens`` of
             every text.
@@ -41,6 +42,7 @@ class Scores:
     evaluation: dict[str, Any] = field(default_factory=dict)
     outcomes: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     prompts: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
 
     def rows(self) -> dict[str, Score]:
         """Return every score by a label that names the task and the metric, or the set."""

@@ -122,15 +122,16 @@ def _check_name(name: str, settings: EvaluationSettings, manager: Any) -> None: 
         raise InputError(UNSAFE.format(name))
 
 
-def longest_answer(generation: dict[str, Any]) -> int:
+def longest_answer(generation: dict[str, Any], default: int = 256) -> int:
     """Return how many tokens an answer has at most.
 
     Args:
         generation: The ``generation_kwargs`` of a task of lm-eval.
+        default: The number where they do not say; lm-eval's own.
     """
     from lm_eval.models.utils import normalize_gen_kwargs
 
-    return int(normalize_gen_kwargs(generation)["max_gen_toks"])
+    return int(normalize_gen_kwargs(generation, default)["max_gen_toks"])
 
 
 def check_context(tasks: Mapping[str, Any], context_length: int | None) -> None:

@@ -14,7 +14,7 @@ class VoidAnswer(str):
     __slots__ = ()
 
 
-class FiniteLogits(LogitsProcessor):  # type: ignore[misc]
+class FiniteLogits(LogitsProcessor):
     """Finds rows of a batch whose next token rests on logits that are not finite, and ends them.
 
     Args:

@@ -205,9 +205,26 @@ metric_list:
 """
 
 
+ROLLING = """\
+task: tiny_rolling
+dataset_path: json
+dataset_kwargs:
+  data_files:
+    test: {data}
+test_split: test
+output_type: loglikelihood_rolling
+doc_to_text: ""
+doc_to_target: "{{{{question}}}}"
+metric_list:
+  - metric: word_perplexity
+metadata:
+  version: 1.0
+"""
+
+
 @pytest.fixture
 def task_folder(tmp_path: Path) -> Path:
-    """Two lm-eval tasks on local files: one generates, one chooses."""
+    """Three lm-eval tasks on local files: one generates, one chooses, one scores whole texts."""
     folder = tmp_path / "tasks"
     folder.mkdir()
     data = folder / "questions.jsonl"
@@ -225,6 +242,7 @@ def task_folder(tmp_path: Path) -> Path:
     for name, (kind, extra) in tasks.items():
         text = TASK.format(name=name, data=data, kind=kind, extra=extra)
         (folder / f"{name}.yaml").write_text(text)
+    (folder / "tiny_rolling.yaml").write_text(ROLLING.format(data=data))
     return folder
 
 

@@ -16,6 +16,17 @@ from mathneuro.methods import select
 from tests.commands import run
 
 
+def fits(command: str, argument: str) -> bool:
+    """Tell whether a command takes an argument of ``operate``."""
+    without = {
+        "operate": (),
+        "validate": ("--selection", "--intervention"),
+        "predict": ("--selection", "--intervention", "--lm_eval"),
+        "sweep": ("--selection", "--intervention"),
+    }[command]
+    return not argument.startswith(without)
+
+
 def results(folder: Path) -> dict[str, Any]:
     """Read what a run measured."""
     read: dict[str, Any] = json.loads((folder / "results.json").read_text())
@@ -84,6 +95,56 @@ def test_tensorboard_holds_scores_settings_and_a_summary(
     assert tensors == ["summary/text_summary"]
     assert "_hparams_/session_start_info" in plugins
     assert "hp_metric" not in steps
+
+
+@pytest.mark.parametrize(
+    ("command", "known"),
+    [
+        ("operate", {"method": "mathneuro", "factor": 0.0, "proportion": 0.1}),
+        ("validate", {"factor": 2.0}),
+        ("predict", {}),
+    ],
+)
+def test_hyperparameters_are_written_when_they_are_known(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    known: dict[str, object],
+) -> None:
+    """Lightning writes hparams.yaml at the beginning of a run, when it is empty."""
+    if command == "validate":
+        run(monkeypatch, "operate", [*arguments, "--intervention.factor=2"])
+        edit = (tmp_path / "run" / "edit.safetensors").rename(tmp_path / "edit.safetensors")
+        arguments = [*arguments, f"--edit={edit}", "--record.overwrite=true"]
+    run(monkeypatch, command, [each for each in arguments if fits(command, each)])
+    found = yaml.safe_load((tmp_path / "run" / "hparams.yaml").read_text())
+    assert found["model"] == results(tmp_path / "run")["model"]["source"]
+    assert {name: found[name] for name in known} == known
+
+
+def test_every_evaluation_records_how_it_was_asked(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every option as it was used, in runs and in sweeps, and the batch sizes that were found."""
+    run(monkeypatch, "operate", [*arguments, "--lm_eval.batch_size=auto", "--lm_eval.limit=3"])
+    grid = ["--grid.methods=[wanda]", "--grid.proportions=[0.1]", "--grid.factors=[0.0]"]
+    sweep = [each for each in arguments if fits("sweep", each)]
+    folder = tmp_path / "sweep"
+    run(monkeypatch, "sweep", [*sweep, *grid, "--grid.repeats=1", f"--folder={folder}"])
+    found = results(tmp_path / "run")["scores"]
+    one, two = (found[state]["settings"] for state in ("before", "after"))
+    assert one == two
+    assert one["limit"] == 3
+    assert one["batch_size"] == "auto"
+    assert set(one["batch_sizes"]) == {"generate_until", "loglikelihood"}
+    assert all(0 < size <= 64 for size in one["batch_sizes"].values())
+    settings = list((folder / "settings").glob("*.json"))
+    assert settings
+    for file in settings:
+        asked = json.loads(file.read_text())["scores"]["settings"]
+        assert set(asked) == set(one)
+        assert asked["batch_sizes"] == {"generate_until": 4, "loglikelihood": 4}
 
 
 def test_a_run_can_be_repeated_from_its_own_config(

@@ -15,28 +15,10 @@ from tests.processes import ROOT, check_same, command, torchrun
 
 TWO = ["--trainer.devices=2", "--trainer.strategy=ddp"]
 
-ROLLING = """\
-task: tiny_rolling
-dataset_path: json
-dataset_kwargs:
-  data_files:
-    test: {data}
-test_split: test
-output_type: loglikelihood_rolling
-doc_to_text: ""
-doc_to_target: "{{{{question}}}}"
-metric_list:
-  - metric: word_perplexity
-metadata:
-  version: 1.0
-"""
-
 
 @pytest.fixture
 def everything(arguments: list[str], task_folder: Path) -> list[str]:
     """Arguments with a task of every kind, and numbers that no two processes share evenly."""
-    data = task_folder / "questions.jsonl"
-    (task_folder / "tiny_rolling.yaml").write_text(ROLLING.format(data=data))
     with (task_folder / "tiny_generate.yaml").open("a") as task:
         task.write("num_fewshot: 1\nfewshot_split: test\n")
     return [

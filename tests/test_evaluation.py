@@ -10,7 +10,9 @@ import torch
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers.modeling_outputs import CausalLMOutput
 
+from mathneuro.batch_size import find_batch_size
 from mathneuro.errors import InputError
 from mathneuro.evaluation import EvaluationSettings, evaluate
 from mathneuro.live_model import LiveModel
@@ -129,17 +131,49 @@ def test_what_is_cut_is_counted(task_folder: Path, tokenizer: PreTrainedTokenize
     assert "answers ended at the limit" in notes
 
 
+@pytest.mark.parametrize("positions", [256, 131_072])
 def test_an_automatic_batch_size_is_found_once(
-    task_folder: Path, tied_llama: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+    task_folder: Path,
+    tied_llama: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    positions: int,
 ) -> None:
-    """Before and after share it."""
-    chosen = settings(task_folder, batch_size="auto")
+    """Before and after share it; what the longest request needs decides, not what the model can."""
+    tied_llama.config.max_position_embeddings = positions
+    chosen = settings(task_folder, tasks=(*NAMES, "tiny_rolling"), batch_size="auto")
     tasks, live = load_tasks(chosen), LiveModel(tied_llama, tokenizer, "auto")
-    evaluate(live, tasks, chosen)
-    found = live._detect_batch_size()
-    live.max_batch_size = 2
-    evaluate(live, tasks, chosen)
-    assert live._detect_batch_size() == found == 64
+    shapes = list[tuple[int, int]]()
+    with tied_llama.get_input_embeddings().register_forward_pre_hook(
+        lambda _module, inputs: shapes.append(tuple(inputs[0].shape))
+    ):
+        evaluate(live, tasks, chosen)
+        found = dict(live.batch_sizes)
+        assert set(found) == {"generate_until", "loglikelihood", "loglikelihood_rolling"}
+        assert found["loglikelihood"] == 64
+        live.batch_sizes["generate_until"] = 2
+        evaluate(live, tasks, chosen)
+    assert live.batch_sizes == found | {"generate_until": 2}
+    assert max(rows * columns for rows, columns in shapes) <= 4096
+
+
+def test_a_batch_size_is_halved_until_the_longest_request_fits(
+    tied_llama: PreTrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device that is not a CPU is tried: the meta device takes any size, so a limit is set."""
+    tokens = list[int]()
+
+    def forward(ids: torch.Tensor, **_: object) -> CausalLMOutput:
+        tokens.append(ids.numel())
+        if ids.numel() > 700:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return CausalLMOutput(logits=ids[..., None].float())
+
+    monkeypatch.setattr(tied_llama, "forward", forward)
+    device = torch.device("meta")
+    assert find_batch_size(tied_llama, 100, device, "loglikelihood") == 4
+    assert tokens == [6400, 3200, 1600, 800, 400]
+    with pytest.raises(InputError, match="has 800 tokens, which do not fit"):
+        find_batch_size(tied_llama, 800, device, "loglikelihood")
 
 
 def test_few_shot_examples_depend_on_the_seed_alone(

@@ -31,22 +31,6 @@ def prompts(folder: Path, tasks: Path, number: int) -> list[Shown]:
     )
 
 
-ROLLING = """\
-task: tiny_rolling
-dataset_path: json
-dataset_kwargs:
-  data_files:
-    test: {data}
-test_split: test
-output_type: loglikelihood_rolling
-doc_to_text: ""
-doc_to_target: "{{{{question}}}}"
-metric_list:
-  - metric: word_perplexity
-metadata:
-  version: 1.0
-"""
-
 WITHOUT_CONTEXT = """\
 task: tiny_blank
 dataset_path: json
@@ -88,9 +72,8 @@ def test_prompts_are_what_the_model_reads(
     task_folder: Path,
 ) -> None:
     """Few-shot examples included, token by token; what does not fit is cut as in the run."""
-    for name, text in {"rolling": ROLLING, "blank": WITHOUT_CONTEXT}.items():
-        data = task_folder / "questions.jsonl"
-        (task_folder / f"{name}.yaml").write_text(text.format(data=data))
+    blank = WITHOUT_CONTEXT.format(data=task_folder / "questions.jsonl")
+    (task_folder / "blank.yaml").write_text(blank)
     model = make_llama(tied=True, max_position_embeddings=length)
     shots = 2 if task in ("tiny_generate", "tiny_choose") else None
     chosen = EvaluationSettings((task,), (task_folder,), num_fewshot=shots)

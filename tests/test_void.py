@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mathneuro.changes import changes
@@ -18,26 +19,10 @@ from tests.commands import run
 
 NAMES = ("tiny_generate", "tiny_choose", "tiny_rolling")
 
-ROLLING = """\
-task: tiny_rolling
-dataset_path: json
-dataset_kwargs:
-  data_files:
-    test: {data}
-test_split: test
-output_type: loglikelihood_rolling
-doc_to_text: ""
-doc_to_target: "{{{{question}}}}"
-metric_list:
-  - metric: word_perplexity
-"""
-
 
 @pytest.fixture
 def tasks(task_folder: Path) -> Path:
     """One task of each kind of request, and a group of two."""
-    rolling = ROLLING.format(data=task_folder / "questions.jsonl")
-    (task_folder / "tiny_rolling.yaml").write_text(rolling)
     group = "group: tiny_group\ntask: [tiny_choose, tiny_generate]\naggregate_metric_list:\n"
     group += "  - metric: acc\n    weight_by_size: true\n"
     (task_folder / "tiny_group.yaml").write_text(group)
@@ -58,8 +43,9 @@ def evaluated(
 def breaks_on(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, word: str) -> None:
     """Let every text with a word give NaN, and no other text."""
     with torch.no_grad():
-        token = tokenizer.convert_tokens_to_ids(word)
-        model.get_input_embeddings().weight[token] = math.nan
+        embedding = model.get_input_embeddings()
+        assert isinstance(embedding, nn.Embedding)
+        embedding.weight[tokenizer.convert_tokens_to_ids(word)] = math.nan
 
 
 @pytest.mark.parametrize("word", ["blue", "the"])
