@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
@@ -26,11 +25,17 @@ def token_losses(logits: Tensor, input_ids: Tensor, attention_mask: Tensor) -> T
     # A whole batch's logits are the largest tensor of all: they are neither cut, which would copy
     # them, nor converted at once. So a text's last token predicts something too, which is left out.
     flat, following = logits.flatten(0, 1), input_ids.roll(-1, dims=1).flatten()
-    losses = torch.cat([
-        cross_entropy(flat[rows].float(), following[rows], reduction="none")
-        for rows in row_blocks(flat)
-    ])  # fmt: skip
+    losses = torch.cat([_losses(flat[rows].float(), following[rows]) for rows in row_blocks(flat)])
     return losses.view(input_ids.shape)[:, :-1] * (attention_mask[:, 1:] != 0)
+
+
+def _losses(logits: Tensor, following: Tensor) -> Tensor:
+    """Negative log-likelihood of one token a row.
+
+    ``cross_entropy`` adds the terms of a large vocabulary one after another on a CPU, so that small
+    ones are lost: losses are 1e-5 (relative) too low at 150,000 tokens, in every text.
+    """
+    return logits.logsumexp(-1) - logits.gather(-1, following[:, None]).squeeze(-1)
 
 
 class TokenPerplexity(Metric):

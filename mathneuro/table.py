@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mathneuro.changes import changes
+from mathneuro.digits import change_texts
 from mathneuro.scores import Score, Scores, is_perplexity
 from mathneuro.statistics import Comparison
 
@@ -124,10 +125,12 @@ def _change(label: str, change: Comparison | None) -> str:
     """Write a change with its 95 % interval and p-value, as far as they are known."""
     if change is None or change.difference is None:
         return ""
-    sign, pattern = ("x ", "{:.4g}") if is_perplexity(label) else ("", "{:+.3f}")
-    text = sign + pattern.format(change.difference)
-    if change.low is not None and change.high is not None:
-        text += f" [{pattern.format(change.low)}, {pattern.format(change.high)}]"
+    ratio = is_perplexity(label)
+    ends = [end for end in (change.low, change.high) if end is not None]
+    shown, *interval = change_texts([change.difference, *ends], ratio, least=4 if ratio else 3)
+    text = f"x {shown}" if ratio else shown
+    if len(interval) == 2:
+        text += f" [{', '.join(interval)}]"
     if change.p_value is None:
         return text
     return f"{text} {'p < 0.001' if change.p_value < 0.001 else f'p = {change.p_value:.3f}'}"

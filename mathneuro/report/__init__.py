@@ -73,7 +73,7 @@ def write_report(
         tensorboard=board,
         lines=[
             f"{wording.model_name(study.model)}: {done:,} of {planned:,} settings are finished",
-            f"math: {wording.scores_name(roles.math)}",
+            f"math: {wording.math_name(roles)}",
             f"others: {wording.scores_name(roles.others) if roles.others else 'no score'}",
             *([] if study.before else ["before: not measured yet, so that no change is known"]),
             f"{page}, {results.name}, {len(drawn)} figures (PNG and SVG) in figures",

@@ -111,7 +111,8 @@ def _figure(
     figure, panels = new_figure(len(shown), title, caption, width=4.8, height=3.6)
     for panel, labels in zip(panels, shown, strict=True):
         is_math = all(roles.of(label) == "math" for label in labels)
-        panel.set_title("math" if is_math else "others")
+        main = "first task" if roles.is_guessed else "math"
+        panel.set_title(main if is_math else "others")
         scale(panel, labels, "y")
         if study.before is not None:
             _baseline(panel, level(study.before, labels))

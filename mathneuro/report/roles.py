@@ -18,10 +18,14 @@ class Roles:
     Attributes:
         math: For math, at least one.
         others: For everything else; may be empty.
+        perplexities: Those of held-out texts that stand for neither.
+        is_guessed: Whether the first task stands for math since nobody says what does.
     """
 
     math: tuple[str, ...]
     others: tuple[str, ...]
+    perplexities: tuple[str, ...] = ()
+    is_guessed: bool = False
 
     def of(self, label: str) -> str:
         """Return ``math``, ``other``, or nothing.
@@ -77,7 +81,13 @@ def find_roles(
                 f"{name}: got {', '.join(chosen)}, but perplexities and other scores have no "
                 "common mean; give one kind"
             )
-    return Roles(main, rest)
+    held_out = tuple(label for label in labels if is_perplexity(label))
+    return Roles(
+        math=main,
+        others=rest,
+        perplexities=tuple(label for label in held_out if label not in (*main, *rest)),
+        is_guessed=math is None and bool(tasks) and not is_perplexity(main[0]),
+    )
 
 
 def all_labels(study: Study) -> list[str]:

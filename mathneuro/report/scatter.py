@@ -37,9 +37,10 @@ def scatter(
     """
     factors = sorted({cell.factor for cell in found})
     name = wording.model_name(study.model)
+    math = "the first task" if roles.is_guessed else "math"
     of_factors = " and ".join(f"{factor:g}" for factor in factors)
     title = (
-        f"{name}: math against the rest, factor{'' if len(factors) == 1 else 's'} {of_factors}, "
+        f"{name}: {math} against the rest, factor{'' if len(factors) == 1 else 's'} {of_factors}, "
         f"{wording.samples(num_samples)}"
     )
     figure, panels = new_figure(len(factors), title, CAPTION, width=5.4, height=4.8)

@@ -70,7 +70,7 @@ def _what_was_run(study: Study) -> list[str]:
 def _what_stands_for_what(roles: Roles) -> list[str]:
     rest = wording.scores_name(roles.others) if roles.others else "no score"
     return [
-        f"- `math` stands for: {wording.scores_name(roles.math)}",
+        f"- `math` stands for: {wording.math_name(roles)}",
         f"- `others` stands for: {rest}",
     ]
 

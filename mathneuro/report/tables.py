@@ -28,13 +28,17 @@ def result_tables(study: Study, found: Sequence[Cell], roles: Roles) -> list[str
     """
     kinds = {"math": roles.math, "others": roles.others}
     kinds = {name: labels for name, labels in kinds.items() if labels}
-    p_values = {name: adjusted_p_values(study, labels) for name, labels in kinds.items()}
+    held_out = {label: (label,) for label in roles.perplexities}
+    p_values = {
+        name: adjusted_p_values(study, labels) for name, labels in (kinds | held_out).items()
+    }
     lines = []
     for num_samples, factor, panel in by_panel(found):
         lines += [f"### Factor {factor:g}, {wording.samples(num_samples)}", ""]
         header = ["method", "calibration", "proportion", "repeats", "selected"]
-        for name in kinds:
-            header += [name, f"change of {name}"]
+        for name, labels in kinds.items():
+            header += [f"{name}: {wording.scores_name(labels)}", f"change of {name}"]
+        header += [f"change of {label}" for label in held_out]
         table = []
         for series in all_series(panel):
             for cell in (each for each in panel if each.series == series):
@@ -42,6 +46,10 @@ def result_tables(study: Study, found: Sequence[Cell], roles: Roles) -> list[str
                 for name, labels in kinds.items():
                     row.append(wording.level(labels, cell.level(labels)))
                     row.append(_change(study, cell, labels, p_values[name]))
+                row += [
+                    _change(study, cell, labels, p_values[name])
+                    for name, labels in held_out.items()
+                ]
                 table.append(row)
         lines += [*markdown_table(header, table), ""]
     return lines

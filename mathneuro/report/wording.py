@@ -3,8 +3,10 @@
 import math
 from collections.abc import Sequence
 
+from mathneuro.digits import change_texts
 from mathneuro.estimates import Estimate
 from mathneuro.report.cells import are_perplexities
+from mathneuro.report.roles import Roles
 from mathneuro.scores import Score, is_perplexity
 
 
@@ -49,6 +51,17 @@ def scores_name(labels: Sequence[str]) -> str:
     return f"{'geometric mean' if are_perplexities(labels) else 'mean'} of {', '.join(labels)}"
 
 
+def math_name(roles: Roles) -> str:
+    """Name what stands for math, and say where it is a guess.
+
+    Example:
+        >>> math_name(Roles(("race acc",), (), is_guessed=True))
+        'race acc, as the first task; --math names another'
+    """
+    guess = ", as the first task; --math names another" if roles.is_guessed else ""
+    return scores_name(roles.math) + guess
+
+
 def score(label: str, value: Score) -> str:
     """Write a score with its standard error.
 
@@ -89,20 +102,17 @@ def change(labels: Sequence[str], estimate: Estimate) -> str:
         '-0.100 [-0.150, -0.050]'
         >>> change(["perplexity race"], Estimate(1.25))
         'x 1.25'
+        >>> change(["perplexity race"], Estimate(1.0004, 1.0001, 1.0007))
+        'x 1.0004 [1.0001, 1.0007]'
     """
     if not math.isfinite(estimate.value):
         return ""
-    shown = _change(estimate.value, are_perplexities(labels))
-    if estimate.low is None or estimate.high is None:
-        return shown
-    pattern = "{:.3g}" if are_perplexities(labels) else "{:+.3f}"
-    ends = ", ".join(pattern.format(end) for end in (estimate.low, estimate.high))
-    return f"{shown} [{ends}]"
+    ratio = are_perplexities(labels)
+    known = [each for each in (estimate.value, estimate.low, estimate.high) if each is not None]
+    shown, *ends = change_texts(known, ratio)
+    text = f"x {shown}" if ratio else shown
+    return f"{text} [{', '.join(ends)}]" if len(ends) == 2 else text
 
 
 def _number(value: float, perplexity: bool) -> str:
     return f"{value:.4g}" if perplexity else f"{value:.3f}"
-
-
-def _change(value: float, perplexity: bool) -> str:
-    return f"x {value:.3g}" if perplexity else f"{value:+.3f}"

@@ -85,7 +85,7 @@ def test_the_scatter_shows_means_and_repeats(folder: Path) -> None:
     assert panel.get_xlabel() == "race acc"
     assert panel.get_ylabel() == TASKS[0]
     assert figure.get_suptitle().replace("\n", " ") == (
-        "tiny-math: math against the rest, factor 0, 500 texts a set"
+        "tiny-math: the first task against the rest, factor 0, 500 texts a set"
     )
     for series in all_series(found):
         mine = [cell for cell in found if cell.series == series]
@@ -194,7 +194,7 @@ def test_many_other_scores_share_a_panel(tmp_path: Path) -> None:
     sweep = Sweep(methods=("wanda",), repeats=2, tasks=tasks)
     study, found, roles, styles = parts(sweep.write(tmp_path / "sweep"))
     figure = by_proportion(study, found, roles, styles, (500, 0.0))
-    assert [axes.get_title() for axes in figure.axes] == ["math", "others"]
+    assert [axes.get_title() for axes in figure.axes] == ["first task", "others"]
     assert data(line(figure.axes[1], "wanda"))[1] == pytest.approx(
         [cell.level(tasks[1:]).value for cell in found]
     )

@@ -19,7 +19,7 @@ def test_it_says_what_it_wrote(report: ReportFiles, folder: Path) -> None:
         assert path.exists()
     assert report.lines == [
         "tiny-math: 46 of 46 settings are finished",
-        f"math: {TASKS[0]}",
+        f"math: {TASKS[0]}, as the first task; --math names another",
         "others: race acc",
         f"{report.summary}, results.csv, 2 figures (PNG and SVG) in figures",
         f"curves, figures, summary: tensorboard --logdir {folder}/tensorboard/overview",

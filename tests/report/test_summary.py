@@ -46,7 +46,7 @@ def test_it_says_what_was_run(page: str) -> None:
         "- repeats: 3",
         "- proportions: 0.001, 0.01, 0.1",
         "- num samples: 500",
-        f"- `math` stands for: {TASKS[0]}",
+        f"- `math` stands for: {TASKS[0]}, as the first task; --math names another",
         "- `others` stands for: race acc",
     ):
         assert f"\n{line}\n" in page
@@ -70,12 +70,16 @@ def test_there_is_a_row_a_cell_with_levels_and_changes(folder: Path, page: str) 
     by_key = {(row[0], row[1], row[2]): row[3:] for row in rows}
     for cell in cells(study):
         key = (cell.series.method, "+".join(cell.series.calibration), f"{cell.proportion:g}")
-        repeats, selected, level, changed, others, others_change = by_key[key]
+        repeats, selected, level, changed, others, others_change, *perplexities = by_key[key]
         assert (repeats, selected) == ("3", f"{100 * cell.proportion:g} %")
         assert level == wording.level([TASKS[0]], cell.level([TASKS[0]]))
         assert others == wording.level(["race acc"], cell.level(["race acc"]))
         expected = wording.change(["race acc"], cell.change(study.before, ["race acc"]))
         assert others_change.startswith(f"{expected} ")
+        labels = ["perplexity math", "perplexity race"]
+        for label, shown in zip(labels, perplexities, strict=True):
+            expected = wording.change([label], cell.change(study.before, [label]))
+            assert shown.startswith(f"{expected} ")
         assert re.fullmatch(r"[+-]\d\.\d{3} \[[+-].*, [+-].*\] [●○~]", changed)
 
 
