@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, set_dumper
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import ProgressBar
@@ -35,6 +35,7 @@ from mathneuro.strategies import check_strategy_name
 from mathneuro.terminal import is_first_process
 from mathneuro.trainer import MathNeuroTrainer
 from mathneuro.watch import reason, watching
+from mathneuro.yaml_text import dump
 
 DESCRIPTION = """Find the parameters of a language model that matter for math and not for ordinary
 language, prune or scale them, and measure what that did. Start with:
@@ -90,6 +91,7 @@ class CommandLine(LightningCLI):
         save_config: type[SaveConfigCallback],
         progress_bar: type[ProgressBar],
     ) -> None:
+        set_dumper("yaml", dump)
         self._callback_classes = dict(callbacks)
         self._silent_callbacks = tuple(silent_callbacks)
         self._progress_bar = progress_bar

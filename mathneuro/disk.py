@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from mathneuro.edit import Edit, check_shape
+from mathneuro.edit import TIED, Edit, check_shape
 from mathneuro.errors import InputError
 from mathneuro.storage import Rows, Stored, placing_hooks
 from mathneuro.weights import find_stored
@@ -105,10 +105,7 @@ def _parts(model: nn.Module, edit: Edit) -> dict[str, list[str]]:
         if not edit.selection.positions[name].numel():
             continue
         if name in shared:
-            raise InputError(
-                f"edit: it changes {name}, which is tied to another weight, but both would have to "
-                "change; make the edit again with `operate`, which leaves tied weights alone"
-            )
+            raise InputError(TIED.format(name=name))
         parameter = name if name in shapes else name.rpartition(".")[0]
         parts.setdefault(parameter, []).append(name)
     return parts

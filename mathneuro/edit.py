@@ -13,8 +13,13 @@ from mathneuro.edit_file import read_edit, write_edit
 from mathneuro.errors import InputError
 from mathneuro.factors import check_factor, factors_by_name
 from mathneuro.selection import Selection
-from mathneuro.storage import Stored, let_go, stored_parameters
+from mathneuro.storage import Stored, let_go, stored_parameters, users
 from mathneuro.weights import Weight, find_stored
+
+TIED = (
+    "edit: it changes {name}, which is tied to another weight, but both would have to change; make "
+    "the edit again with `operate`, which leaves tied weights alone"
+)
 
 
 @dataclass
@@ -116,7 +121,8 @@ class Edit:
             The values before, by the name of the weight: what `undo` needs.
 
         Raises:
-            InputError: If the model has no such weight, or one of another shape.
+            InputError: If the model has no such weight, one of another shape, or one that is tied
+                to another weight.
         """
         stored = self._stored(model)
         saved = {}
@@ -197,10 +203,14 @@ class Edit:
     def _stored(self, model: nn.Module) -> dict[str, Stored]:
         """Find the matrices of the selection in a model, and check their shapes."""
         parameters = stored_parameters(model)
+        shared = {user[0] for group in users(model) if len(group) > 1 for user in group}
         stored = {}
         for name, shape in self.selection.shapes.items():
             found = find_stored(parameters, name)
             check_shape(name, shape, None if found is None else found.shape)
+            parts = {name, name.rpartition(".")[0]}
+            if self.selection.positions[name].numel() and not parts.isdisjoint(shared):
+                raise InputError(TIED.format(name=name))
             if found is not None:
                 stored[name] = found
         return stored

@@ -79,7 +79,7 @@ def shown_texts(data: "TextDataModule", tokenizer: Any, number: int) -> Iterator
         _check_number(number, len(texts), f"texts that {place(name)} draws")
         text = texts[number - 1]
         chat_template = drawn.spec.chat_template
-        tokens = encode(tokenizer, text, chat_template, place(name))
+        tokens, _ = encode(tokenizer, text, chat_template, place(name))
         label = f"{name}, row {text.row} of {drawn.spec.path}"
         whole = written(tokenizer, text, chat_template, place(name))
         kept = tokens[: data.max_length]

@@ -97,6 +97,24 @@ def test_tensorboard_holds_scores_settings_and_a_summary(
     assert "hp_metric" not in steps
 
 
+def test_texts_that_look_like_numbers_come_back_as_texts(
+    arguments: list[str],
+    text_files: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The folder, and the name of a calibration set."""
+    monkeypatch.chdir(tmp_path)
+    sets = "{'1e3': {path: " + str(text_files["language"]) + "}}"
+    run(monkeypatch, "predict", [
+        *(each for each in arguments if fits("predict", each)),
+        f"--data.calibration={sets}", "--folder=1e5",
+    ])  # fmt: skip
+    config = tmp_path / "1e5" / "config.yaml"
+    run(monkeypatch, "predict", [f"--config={config}", "--record.overwrite=true"])
+    assert set(results(tmp_path / "1e5")["identification"]["data"]) == {"math", "1e3"}
+
+
 @pytest.mark.parametrize(
     ("command", "known"),
     [

@@ -81,6 +81,24 @@ def test_a_config_that_lies_about_ties_changes_nothing(untied_llama: PreTrainedM
     assert "lm_head.weight" in find_linear_weights(untied_llama).weights
 
 
+def test_an_edit_that_names_a_tied_head_is_refused(tied_llama: PreTrainedModel) -> None:
+    """It would change the embedding too; one that selects nothing of it changes nothing."""
+    head = tied_llama.get_output_embeddings()
+    assert isinstance(head, nn.Linear)
+    before, shape = head.weight.detach().clone(), tuple(head.weight.shape)
+    for name in ("lm_head.weight", "model.embed_tokens.weight"):
+        edit = Edit(Selection({name: torch.tensor([3])}, {name: shape}), 0.0)
+        with (
+            pytest.raises(InputError, match=f"^edit: it changes {name}, which is tied to another"),
+            edit.applied(tied_llama, check_hash=False),
+        ):
+            pass
+        nothing = Edit(Selection({name: torch.tensor([], dtype=torch.int64)}, {name: shape}), 0.0)
+        with nothing.applied(tied_llama, check_hash=False):
+            assert torch.equal(head.weight, before)
+    assert torch.equal(head.weight, before)
+
+
 def test_weights_are_restored_after_an_exception(tied_llama: PreTrainedModel) -> None:
     """Also after one."""
     before = state(tied_llama)

@@ -67,7 +67,7 @@ def _read_text(path: Path) -> str:
     return text
 
 
-def _read_csv(path: Path, _spec: TextSet) -> Rows:
+def _read_csv(path: Path, spec: TextSet) -> Rows:
     csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
     rows: list[Row] = []
@@ -86,6 +86,9 @@ def _read_csv(path: Path, _spec: TextSet) -> Rows:
         raise ValueError(f"line {reader.line_num}: {error}") from error
     if not header:
         raise ValueError("it is empty")
+    separator = next((each for each in ";\t|" if each in header[0]), None)
+    if len(header) == 1 and separator is not None and header[0] not in spec.columns:
+        raise ValueError(f"its header has {separator!r} between names; separate cells by commas")
     twice = [name for name in header if name and header.count(name) > 1]
     if twice:
         raise ValueError(f"its header names {twice[0]!r} more than once")
@@ -121,7 +124,7 @@ def _read_parquet(path: Path, spec: TextSet) -> Rows:
         needed = _needed(spec, columns)
         return Rows(columns, parquet.read_table(path, columns=needed).to_pylist())
     except pyarrow.ArrowException as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(f"it is damaged or of another kind: {_first_line(error)}") from error
 
 
 _READERS: dict[str, tuple[Callable[[Path, TextSet], Rows], str]] = {
@@ -134,6 +137,7 @@ _READERS: dict[str, tuple[Callable[[Path, TextSet], Rows], str]] = {
 
 def _load_from_hub(spec: TextSet, label: str) -> Rows:
     import datasets
+    from pyarrow import ArrowException
 
     datasets.disable_progress_bars()
     # What goes wrong is told by the exception; the log tells it a second time.
@@ -149,6 +153,11 @@ def _load_from_hub(spec: TextSet, label: str) -> Rows:
         reason = _first_line(error)
         if isinstance(error, ConnectionError):
             reason = "it is not in the cache, and the hub cannot be reached"
+        if type(error).__name__ == "DatasetGenerationError" or isinstance(error, ArrowException):
+            raise InputError(
+                f"{label}: a file of {spec.path} is damaged or of another kind ({reason}); get it "
+                "again"
+            ) from error
         raise InputError(
             f"{label}: {spec.path} cannot be loaded ({reason}); give an existing CSV, JSONL or "
             "Parquet file, or the id, name and split of a data set on the hub"

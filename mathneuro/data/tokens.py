@@ -23,7 +23,20 @@ class TokenizedText:
     counts: tuple[int, ...]
 
 
-def encode(tokenizer: Any, text: Text, chat_template: bool, where: str) -> list[int]:  # noqa: ANN401
+READ_AHEAD = 2**15
+"""Characters of a text to be cut that are looked at first, at least."""
+
+CHARACTERS = 32
+"""Characters for each token that is kept that are looked at first."""
+
+
+def encode(
+    tokenizer: Any,  # noqa: ANN401
+    text: Text,
+    chat_template: bool,
+    where: str,
+    max_length: int | None = None,
+) -> tuple[list[int], bool]:
     """Turn one text into token ids.
 
     Special tokens are those that the tokenizer adds by itself, except one that the text already
@@ -34,29 +47,65 @@ def encode(tokenizer: Any, text: Text, chat_template: bool, where: str) -> list[
         text: The text.
         chat_template: Whether the tokenizer's chat template is applied.
         where: Where the user gave the set, for messages.
+        max_length: Cut the text to so many tokens. None: never cut.
+
+    Returns:
+        The tokens, and whether there were more.
 
     Raises:
         InputError: If there is no chat template, it refuses the text, or nothing is left.
     """
-    if chat_template:
-        tokens = _ids(tokenizer, written(tokenizer, text, chat_template, where), False)
-    else:
-        tokens = _ids(tokenizer, text.text, True)
-        begins = tokenizer.bos_token and text.text.startswith(tokenizer.bos_token)
-        ends = tokenizer.eos_token and text.text.endswith(tokenizer.eos_token)
-        if begins or ends:
-            tokens = _once(tokens, _ids(tokenizer, text.text, False), tokenizer)
+    whole = written(tokenizer, text, chat_template, where)
+    if max_length is not None:
+        tokens = _beginning(tokenizer, whole, not chat_template, max_length)
+        if tokens is not None:
+            return tokens, True
+    tokens = _tokens(tokenizer, whole, not chat_template)
     if not tokens:
         raise InputError(
             f"{where}: row {text.row} gives no token, but every text must give at least one; "
             "remove that row"
         )
-    return tokens
+    return tokens[:max_length], max_length is not None and len(tokens) > max_length
 
 
 def written(tokenizer: Any, text: Text, chat_template: bool, where: str) -> str:  # noqa: ANN401
     """Return one text as the tokenizer gets it; see `encode`."""
     return _apply_chat_template(tokenizer, text, where) if chat_template else text.text
+
+
+def _beginning(
+    tokenizer: Any,  # noqa: ANN401
+    text: str,
+    add_special_tokens: bool,
+    max_length: int,
+) -> list[int] | None:
+    """Return the first tokens of a long text without a look at all of it, which may take gigabytes.
+
+    A part and one twice as long must agree in them, so that the place where the part ends has no
+    say in them.
+
+    Returns:
+        As many tokens as are kept. None: the text is not much longer than what is looked at first.
+    """
+    length, before = max(READ_AHEAD, CHARACTERS * max_length), None
+    while length < len(text):
+        tokens = _tokens(tokenizer, text[:length], add_special_tokens)
+        found = tokens[:max_length] if len(tokens) > max_length + 1 else None
+        if found is not None and found == before:
+            return found
+        length, before = 2 * length, found
+    return None
+
+
+def _tokens(tokenizer: Any, text: str, add_special_tokens: bool) -> list[int]:  # noqa: ANN401
+    """Tokenize a text; a special token that it begins or ends with is not added again."""
+    tokens = _ids(tokenizer, text, add_special_tokens)
+    if not add_special_tokens:
+        return tokens
+    begins = tokenizer.bos_token and text.startswith(tokenizer.bos_token)
+    ends = tokenizer.eos_token and text.endswith(tokenizer.eos_token)
+    return _once(tokens, _ids(tokenizer, text, False), tokenizer) if begins or ends else tokens
 
 
 def _ids(tokenizer: Any, text: str, add_special_tokens: bool) -> list[int]:  # noqa: ANN401
@@ -103,9 +152,8 @@ def tokenize(
     """
     result, cut = [], 0
     for text, drawn in zip(texts, counts, strict=True):
-        tokens = encode(tokenizer, text, chat_template, where)
-        if max_length is not None and len(tokens) > max_length:
-            tokens, cut = tokens[:max_length], cut + 1
+        tokens, was_cut = encode(tokenizer, text, chat_template, where, max_length)
+        cut += was_cut
         result.append(TokenizedText(f"row {text.row} of {where}", tuple(tokens), drawn))
     return result, cut
 

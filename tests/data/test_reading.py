@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from mathneuro.data import TextSet
 from mathneuro.data.reading import Texts, read_texts
@@ -125,8 +127,30 @@ def test_question_and_solution_are_proposed_where_they_are(rows_file: str) -> No
 
 def test_other_columns_are_proposed(tmp_path: Path) -> None:
     """All of them."""
-    (tmp_path / "texts.csv").write_text("text;n\na;1\n")
-    assert "set it to some of ['text;n']" in refusal(str(tmp_path / "texts.csv"))
+    (tmp_path / "texts.csv").write_text("text,n\na,1\n")
+    assert "set it to some of ['text', 'n']" in refusal(str(tmp_path / "texts.csv"))
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_other_separators_are_named(tmp_path: Path, separator: str) -> None:
+    """A column whose name holds one can be asked for all the same."""
+    (tmp_path / "texts.csv").write_text(f"id{separator}qa\n1{separator}two\n")
+    message = refusal(str(tmp_path / "texts.csv"))
+    assert f"its header has {separator!r} between names; separate cells by commas" in message
+    spec = TextSet(str(tmp_path / "texts.csv"), columns=[f"id{separator}qa"])
+    assert [text.text for text in read_texts(spec, "data.math").texts] == [f"1{separator}two"]
+
+
+def test_damaged_files_are_said_to_be_damaged(tmp_path: Path) -> None:
+    """A file that was cut off, alone and as a shard of a folder."""
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    shard = folder / "train-00000-of-00001.parquet"
+    parquet.write_table(pyarrow.table({"qa": ["one", "two"] * 500}), shard)
+    shard.write_bytes(shard.read_bytes()[:200])
+    assert "it is damaged or of another kind" in refusal(str(shard))
+    message = refusal(str(folder))
+    assert message.startswith(f"data.math.path: a file of {folder} is damaged or of another kind")
 
 
 def test_a_cell_that_is_no_text_is_refused(rows_file: str) -> None:

@@ -5,6 +5,7 @@ import logging
 import pytest
 from transformers import PreTrainedTokenizerFast
 
+from mathneuro.data import tokens
 from mathneuro.data.reading import Text
 from mathneuro.data.tokens import check_chat_template, encode, tokenize, writes_the_date
 from mathneuro.errors import InputError
@@ -27,7 +28,7 @@ USER = WORDS["user"]
 
 def ids(tokenizer: PreTrainedTokenizerFast, text: str, chat: bool = False) -> list[int]:
     """Return the tokens of a text."""
-    return encode(tokenizer, make_text(text), chat, "data.math")
+    return encode(tokenizer, make_text(text), chat, "data.math")[0]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_question_and_solution_become_two_turns(both_ends: PreTrainedTokenizerFa
     """The user's and the assistant's."""
     both_ends.chat_template = "{% for m in messages %}{{ m.content }} {% endfor %}"
     text = Text(0, "unused", (("user", "a"), ("assistant", "b")))
-    assert encode(both_ends, text, True, "data.math") == [A, B]
+    assert encode(both_ends, text, True, "data.math") == ([A, B], False)
 
 
 def test_a_tokenizer_without_a_chat_template_is_told(both_ends: PreTrainedTokenizerFast) -> None:
@@ -170,3 +171,28 @@ def test_a_text_without_any_token_is_refused_with_its_row() -> None:
     tokenizer = make_tokenizer("$A")
     with pytest.raises(InputError, match=r"^data\.math: row 7 gives no token"):
         encode(tokenizer, Text(7, "\n", (("user", "\n"),)), False, "data.math")
+
+
+@pytest.mark.parametrize("blank", [0, 500_000])
+@pytest.mark.parametrize("chat_template", [False, True])
+def test_what_is_cut_of_a_long_text_is_not_tokenized(
+    both_ends: PreTrainedTokenizerFast,
+    monkeypatch: pytest.MonkeyPatch,
+    chat_template: bool,
+    blank: int,
+) -> None:
+    """The tokens are the first of the whole text; of a text with few of them more is read."""
+    both_ends.chat_template = "{{ messages[0]['content'] }}"
+    content = " " * blank + "the red cat sees a dog . " * 40_000
+    texts = [Text(0, content, (("user", content),))]
+    (whole,), _ = tokenize(both_ends, texts, [(1,)], chat_template, None, "data.math")
+    read, tokenized = list[int](), tokens._ids
+
+    def watched(tokenizer: PreTrainedTokenizerFast, part: str, special: bool) -> list[int]:
+        read.append(len(part))
+        return tokenized(tokenizer, part, special)
+
+    monkeypatch.setattr(tokens, "_ids", watched)
+    (found,), cut = tokenize(both_ends, texts, [(1,)], chat_template, 128, "data.math")
+    assert (found.tokens, cut) == (whole.tokens[:128], 1)
+    assert max(read) <= max(4 * blank, 2**16)
