@@ -50,9 +50,7 @@ class RecordRun(Callback):
                 f"folder: {run.folder} holds the results of an earlier run; give another folder, "
                 "or set record.overwrite to true"
             )
-        samples = run.folder.glob("samples/*/*.jsonl")
-        for path in (results, *samples, *run.folder.glob("events.out.tfevents.*")):
-            path.unlink(missing_ok=True)
+        _clear(run)
 
     @override
     def on_predict_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -126,6 +124,23 @@ class RecordRun(Callback):
         if run.is_first:
             record = run_record(run.module, run.data, str(run.command), finished)
             write_json(run.folder / "results.json", record)
+
+
+def _clear(run: Run) -> None:
+    """Remove what another run left, so that nothing of it stands beside the results of this one.
+
+    An edit that is evaluated here may be that of the folder, and an importance file may be read.
+    """
+    names = ["results.json", "hparams.yaml", "events.out.tfevents.*", "samples/*/*.jsonl"]
+    if run.command != "validate" or run.module.edit is None:
+        names.append("edit.safetensors")
+    if run.command == "validate" and run.module.edit is None:
+        names.append("importance.safetensors")
+    for path in (path for name in names for path in run.folder.glob(name)):
+        path.unlink(missing_ok=True)
+    for folder in (*run.folder.glob("samples/*/"), *run.folder.glob("samples/")):
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _tensorboard(trainer: Trainer) -> Iterator[TensorBoardLogger]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from transformers import LlamaForCausalLM, LlamaModel, OPTConfig, OPTForCausalLM, T5Config
 
 from mathneuro.importance import Importance
@@ -153,6 +154,30 @@ def test_results_are_not_overwritten_by_accident(
     run(monkeypatch, "operate", arguments)
     assert "record.overwrite" in refused(monkeypatch, capsys, "operate", arguments)
     run(monkeypatch, "operate", [*arguments, "--record.overwrite=true"])
+
+
+def test_overwriting_leaves_nothing_of_the_run_before(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for files that the new run reads."""
+    folder = tmp_path / "run"
+    run(monkeypatch, "operate", arguments)
+    files = {path.name for path in folder.iterdir()}
+    assert {"edit.safetensors", "importance.safetensors", "samples"} < files
+    again = ["--record.overwrite=true", f"--importance.file={folder / 'importance.safetensors'}"]
+    run(monkeypatch, "operate", [*arguments, *again])
+    events = [EventAccumulator(str(path)).Reload() for path in folder.glob("events*")]
+    assert sum(bool(each.Tags()["scalars"]) for each in events) == 1
+    assert {path.name for path in folder.iterdir() if "tfevents" not in path.name} == {
+        name for name in files if "tfevents" not in name
+    }
+    plain = [each for each in arguments if not each.startswith(("--selection", "--lm_eval"))]
+    run(monkeypatch, "predict", [*plain, "--record.overwrite=true"])
+    left = {path.name.split(".")[0] for path in folder.iterdir()}
+    assert left == {"config", "hparams", "importance", "results"}
+    run(monkeypatch, "validate", [*plain, "--record.overwrite=true"])
+    left = {path.name.split(".")[0] for path in folder.iterdir()}
+    assert left == {"config", "events", "hparams", "results"}
 
 
 def test_activations_that_are_not_finite_stop_the_run(

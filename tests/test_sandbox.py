@@ -267,6 +267,8 @@ def test_long_values_are_cut() -> None:
         "b'null'",
         'b\'{"status": "solved", "value": "5"}\'',
         "b'{}'",
+        "b'-'",
+        'b\'{"status": "unprotected", "error": "x"}\'',
         "b'{\"status\": 5}'",
         "b'\\xff\\xfe'",
         "b''",

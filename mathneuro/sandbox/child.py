@@ -19,6 +19,9 @@ for _name in (
 ):  # fmt: skip
     __import__(_name)
 
+PROTECTED, UNPROTECTED = "+", "-"
+"""First character of what is told: a program was run, or could not be run safely."""
+
 LONGEST = 1000
 """Characters of a value or an error's name that are told."""
 
@@ -40,9 +43,12 @@ def main() -> None:
     sys.path.clear()
     try:
         protect(seconds, memory, parent)
-        told = {"status": "ran", **_run(source)}
     except OSError as error:
-        told = {"status": "unprotected", "error": str(error)}
+        write(pipe, f"{UNPROTECTED}{error}".encode())
+        leave(0)
+    # What is first in the pipe comes from here; only what follows can be a program's.
+    write(pipe, PROTECTED.encode())
+    told = {"status": "ran", **_run(source)}
     write(pipe, dumps(told).encode())
     leave(0)
 

@@ -22,6 +22,9 @@ from mathneuro.errors import InputError
 
 CHILD = Path(__file__).with_name("child.py")
 
+UNPROTECTED = b"-"
+"""What a process tells first if nothing was run; a program's own words come after another sign."""
+
 LONGEST_ANSWER = 16_384
 """Bytes that are read of what a process tells."""
 
@@ -190,6 +193,13 @@ def _read(pipe: int, deadline: float, over: Event) -> tuple[bytes, bool]:
 
 def _outcome(told: bytes, late: bool, status: int) -> Outcome:
     """Understand what a process told; nothing of it is believed but that it is text."""
+    kind, told = told[:1], told[1:]
+    if kind == UNPROTECTED:
+        raise InputError(
+            f"lm_eval.programs: the kernel does not protect this machine from programs of a model "
+            f"({_text(told.decode(errors='replace'))}), so that none is run; use another machine, "
+            "or leave them out"
+        )
     if late or status == -signal.SIGXCPU:
         return Outcome("timeout")
     try:
@@ -201,11 +211,6 @@ def _outcome(told: bytes, late: bool, status: int) -> Outcome:
         isinstance(record.get(field, ""), str) for field in fields
     ):
         return Outcome("ended", error=str(status))
-    if record.get("status") == "unprotected":
-        raise InputError(
-            f"lm_eval.programs: the kernel does not protect this machine from programs of a model "
-            f"({record.get('error')}), so that none is run; use another machine, or leave them out"
-        )
     if record.get("status") not in STATUSES:
         return Outcome("ended", error=str(status))
     return Outcome(**{field: _text(record.get(field, "")) for field in fields})
