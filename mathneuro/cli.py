@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NoReturn
 
 from jsonargparse import ArgumentParser, set_dumper
@@ -212,7 +213,7 @@ class CommandLine(LightningCLI):
 
 
 def make_folder(folder: str) -> None:
-    """Make the folder of a run.
+    """Make the folder of a run, in which files can be made.
 
     Raises:
         InputError: If that cannot be.
@@ -221,9 +222,12 @@ def make_folder(folder: str) -> None:
         if not folder.strip():
             raise OSError("it has no name")
         Path(folder).mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
     except OSError as error:
         raise InputError(
-            f"folder: {folder!r} cannot be made ({error.strerror or error}); give another folder"
+            f"folder: {folder!r} cannot be made or written to ({error.strerror or error}); give "
+            "another folder"
         ) from error
 
 

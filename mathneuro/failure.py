@@ -1,5 +1,6 @@
 """How the processes of a run end together when one fails: one tells the user why, all end."""
 
+import errno
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +14,9 @@ from mathneuro.watch import tells
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store
+
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+"""Numbers of errors that mean that a file cannot be written, wherever a library does."""
 
 LOOK_SECONDS = 0.02
 """How often a waiting process looks up, so that an interruption reaches it."""
@@ -36,7 +40,7 @@ TELL_SECONDS = 10.0
 
 
 def what_went_wrong(error: Exception) -> str | None:
-    """Say in a sentence what an error means: no memory, or processes that cannot meet.
+    """Say in a sentence what an error means: no memory, no room, or processes that cannot meet.
 
     Args:
         error: An error, of a library too.
@@ -49,6 +53,12 @@ def what_went_wrong(error: Exception) -> str | None:
         return (
             f"trainer: the device ran out of memory ({reason}); lower data.batch_size or "
             "data.batch_tokens, or lm_eval.batch_size, or see model.device_map"
+        )
+    if isinstance(error, OSError) and error.errno in UNWRITABLE:
+        place = error.filename or error.filename2 or "a file"
+        return (
+            f"folder: {place} cannot be written ({error.strerror}); give a folder that you may "
+            "write to and that has room"
         )
     # Gloo raises plain errors, which name the file of its source code where they come from.
     if not isinstance(error, DistError) and "/gloo/transport/" not in str(error):

@@ -23,6 +23,8 @@ def replace_folder(
     Raises:
         InputError: If the folder cannot be written there.
     """
+    from safetensors import SafetensorError
+
     name = f".{path.name}.{unique()}"
     unfinished, old = beside / f"{name}.unfinished", beside / f"{name}.old"
     try:
@@ -42,8 +44,9 @@ def replace_folder(
             for each in (unfinished, old):
                 if each.exists():
                     shutil.rmtree(each)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise InputError(
-            f"{option}: {path} cannot be written ({error.strerror or error}); give a folder that "
-            "you may write to and that has room"
+            f"{option}: {path} cannot be written ({reason}); give a folder that you may write to "
+            "and that has room"
         ) from error

@@ -12,6 +12,7 @@ from torch import nn
 
 from mathneuro.errors import InputError
 from mathneuro.hub import load_pretrained
+from mathneuro.json_files import check_json_files
 from mathneuro.placement import Placement
 from mathneuro.storage import is_spread, saved_numbers, whole
 
@@ -93,6 +94,10 @@ def load_config(source: ModelSource) -> "PreTrainedConfig":
     from transformers import AutoConfig
 
     name, keywords = source.arguments()
+    # Beside a GGUF file, which holds all of it, stand others' files.
+    for each in (None if "gguf_file" in keywords else name, source.tokenizer):
+        if each is not None and Path(each).is_dir():
+            check_json_files(Path(each))
     config: PreTrainedConfig = load_pretrained(
         AutoConfig.from_pretrained, name, keywords, "model.source"
     )

@@ -1,6 +1,8 @@
 """What is told when the processes of a run cannot meet, before there are several."""
 
+import re
 from functools import partial
+from pathlib import Path
 
 import pytest
 from torch.distributed import DistNetworkError
@@ -18,6 +20,16 @@ def test_errors_of_meeting_are_sentences() -> None:
         assert sentence.startswith("trainer: the processes of this run did not find one another (")
         assert "frame" not in sentence
     assert what_went_wrong(RuntimeError("a fault")) is None
+
+
+def test_a_full_disk_is_a_sentence_whatever_wrote() -> None:
+    """Events and caches are written by libraries."""
+    with pytest.raises(OSError, match="No space") as caught, Path("/dev/full").open("w") as full:
+        full.write("a" * 10**6)
+    sentence = what_went_wrong(caught.value)
+    assert sentence is not None
+    assert re.match(r"folder: .* cannot be written \(No space left on device\); give", sentence)
+    assert what_went_wrong(FileNotFoundError(2, "no such file", "a")) is None
 
 
 @pytest.mark.parametrize("key", ["LOCAL_RANK", "SLURM_LOCALID"])

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from mathneuro.errors import InputError
 from mathneuro.folders import replace_folder
@@ -46,6 +48,17 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^folder: .* cannot be written \(.+\); give a folder"):
         replace_folder(tmp_path / "file" / "a", lambda folder: fill(folder, "b"), beside=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_safetensors_cannot_write_is_told(tmp_path: Path) -> None:
+    """It has an error of its own, and nothing is left."""
+
+    def write(folder: Path) -> None:
+        save_file({"a": torch.zeros(3)}, folder / "missing" / "model")
+
+    with pytest.raises(InputError, match=r"^output: .* cannot be written \(.+\); give a folder"):
+        replace_folder(tmp_path / "a", write, beside=tmp_path, option="output")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_was_there_comes_back_if_the_new_one_cannot_take_its_place(

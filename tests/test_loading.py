@@ -178,6 +178,19 @@ def test_a_damaged_checkpoint_is_one_sentence(
         load_model(ModelSource(str(model_folder)))
 
 
+@pytest.mark.parametrize("content", ['{"eos_token_id": 1, ', "[1]", ""])
+@pytest.mark.parametrize(
+    "name", ["config.json", "generation_config.json", "tokenizer_config.json", "tokenizer.json"]
+)
+def test_a_damaged_json_file_is_refused_before_any_work(
+    model_folder: Path, name: str, content: str
+) -> None:
+    """Transformers passes over a damaged generation config as if there was none."""
+    (model_folder / name).write_text(content)
+    with pytest.raises(InputError, match=rf"^model\.source: .*/{name} (cannot be read|holds a l)"):
+        load_config(ModelSource(str(model_folder)))
+
+
 def test_a_missing_tokenizer_is_told_as_such(model_folder: Path) -> None:
     """Not as a mistake in the model."""
     for file in model_folder.glob("tokenizer*"):

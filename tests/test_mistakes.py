@@ -47,8 +47,9 @@ MISTAKES = [
     ("operate", ["--trainer.strategy=magic"], "trainer.strategy: got 'magic'"),
     ("operate", ["--trainer.accelerator=magic"], "trainer: Lightning refuses these settings"),
     ("operate", ["--config=nowhere.yaml"], "nowhere.yaml does not exist"),
-    ("operate", ["--folder="], "folder: '' cannot be made"),
+    ("operate", ["--folder="], "folder: '' cannot be made or written to (it has no name)"),
     ("operate", ["--folder=pyproject.toml"], "folder: 'pyproject.toml' cannot be made"),
+    ("predict", ["--folder=/proc"], "folder: '/proc' cannot be made or written to"),
     ("predict", ["--importance.file=no.safetensors"], "importance.file"),
     ("validate", ["--edit=no.safetensors"], "no.safetensors does not exist"),
     ("validate", ["--factor=2"], "factor: it is given without an edit"),
@@ -167,7 +168,8 @@ def test_overwriting_leaves_nothing_of_the_run_before(
     again = ["--record.overwrite=true", f"--importance.file={folder / 'importance.safetensors'}"]
     run(monkeypatch, "operate", [*arguments, *again])
     events = [EventAccumulator(str(path)).Reload() for path in folder.glob("events*")]
-    assert sum("perplexity/math" in each.Tags()["scalars"] for each in events) == 1
+    steps = [point.step for each in events for point in each.Scalars("perplexity/math")]
+    assert sorted(steps) == [0, 1]
     assert {path.name for path in folder.iterdir() if "tfevents" not in path.name} == {
         name for name in files if "tfevents" not in name
     }

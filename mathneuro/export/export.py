@@ -112,8 +112,8 @@ def export_model(
         InputError: If the model cannot be loaded or is another one, transformers refuses its
             generation config, an edited parameter is not finite, or the folder cannot be written.
     """
-    generation = load_generation_config(source, export.generation_config)
     load_config(source)
+    generation = load_generation_config(source, export.generation_config)
     tokenizer = load_tokenizer(source)
 
     def write(folder: Path) -> None:
