@@ -165,7 +165,9 @@ def load_model(source: ModelSource, offload_folder: Path | None = None) -> "PreT
     keywords["output_loading_info"] = True
     model: PreTrainedModel
     model, loaded = load_pretrained(loader.from_pretrained, name, keywords, "model.source")
-    if not on_disk:
+    if on_disk:
+        _untie(model)
+    else:
         source.placement.check_placed(model)
     _check_complete(name, loaded)
     if is_gguf:
@@ -173,6 +175,19 @@ def load_model(source: ModelSource, offload_folder: Path | None = None) -> "PreT
     model.requires_grad_(False)
     model.train(False)
     return model
+
+
+def _untie(model: "PreTrainedModel") -> None:
+    """Take weights apart that a config calls tied while the checkpoint holds different ones.
+
+    transformers does so with models in memory, and not with those on the disk.
+    """
+    numbers, tied = saved_numbers(model), model.all_tied_weights_keys
+    model.all_tied_weights_keys = {
+        name: other
+        for name, other in tied.items()
+        if torch.equal(numbers[name](), numbers[other]())
+    }
 
 
 def empty_model(config: "PreTrainedConfig", trust_remote_code: bool = False) -> "PreTrainedModel":

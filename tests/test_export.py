@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from huggingface_hub import metadata_load
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
@@ -119,6 +119,18 @@ def test_an_untied_model(tmp_path: Path, untied_llama: PreTrainedModel, shipped:
     check(ModelSource(str(source)), tmp_path / "out")
     check(ModelSource(str(source), dtype="bfloat16"), tmp_path / "half")
     assert json.loads((tmp_path / "half" / "config.json").read_text())["dtype"] == "bfloat16"
+
+
+def test_a_config_that_calls_an_own_head_tied(tmp_path: Path, shipped: Path) -> None:
+    """The checkpoint decides, in every command; the written config says what is so."""
+    weights = load_file(shipped / "model.safetensors")
+    weights["lm_head.weight"] = 1.5 * weights["model.embed_tokens.weight"]
+    save_file(weights, shipped / "model.safetensors", {"format": "pt"})
+    assert json.loads((shipped / "config.json").read_text())["tie_word_embeddings"]
+    source = ModelSource(str(shipped))
+    assert "lm_head.weight" in find_linear_weights(load_model(source)).weights
+    check(source, tmp_path / "out")
+    assert not json.loads((tmp_path / "out" / "config.json").read_text())["tie_word_embeddings"]
 
 
 def test_a_gguf_file(tmp_path: Path, tied_llama: PreTrainedModel) -> None:
