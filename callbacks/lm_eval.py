@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch import LightningModule, Trainer
 from typing_extensions import override
@@ -33,6 +33,10 @@ class LMEval(SettingCallback):
         batch_size: Requests a forward pass, or auto.
         seed: Seed of everything that an evaluation draws, few-shot examples included.
         chat_template: Whether the tokenizer's chat template is applied to prompts.
+        chat_template_args: What the chat template is given besides, such as
+            ``{enable_thinking: false}``.
+        think_end_token: What ends a model's thoughts, as a text or the number of a token; answers
+            begin after its last occurrence. None: all of an answer counts.
         fewshot_as_multiturn: Whether few-shot examples become turns of the conversation.
         system_instruction: System message of the chat template.
         programs: Program-of-thought tasks by name, such as {sgsm: {path: sgsm.csv}}: questions that
@@ -49,6 +53,8 @@ class LMEval(SettingCallback):
         batch_size: int | str = 1,
         seed: int = 1234,
         chat_template: bool = False,
+        chat_template_args: dict[str, Any] | None = None,
+        think_end_token: str | int | None = None,
         fewshot_as_multiturn: bool = False,
         system_instruction: str | None = None,
         programs: dict[str, ProgramSet] | None = None,
@@ -62,6 +68,8 @@ class LMEval(SettingCallback):
             batch_size=batch_size,
             seed=seed,
             chat_template=chat_template,
+            chat_template_args=chat_template_args or {},
+            think_end_token=think_end_token,
             fewshot_as_multiturn=fewshot_as_multiturn,
             system_instruction=system_instruction,
             programs=programs or {},
@@ -118,6 +126,8 @@ class LMEval(SettingCallback):
                 self.settings.batch_size,
                 run.module.evaluators,
                 progress=run.is_first,
+                chat_template_args=self.settings.chat_template_args,
+                think_end_token=self.settings.think_end_token,
             )
         evaluation = evaluate(self._live, self._tasks, self.settings)
         scores.tasks = evaluation.scores

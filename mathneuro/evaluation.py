@@ -35,6 +35,9 @@ class EvaluationSettings:
         batch_size: Requests a forward pass, or ``auto``.
         seed: Seed of everything that an evaluation draws, few-shot examples included.
         chat_template: Whether the tokenizer's chat template is applied to prompts.
+        chat_template_args: What the chat template is given besides, such as ``enable_thinking``.
+        think_end_token: What ends a model's thoughts; answers begin after its last occurrence.
+            A text, or the number of a token. None: all of an answer counts.
         fewshot_as_multiturn: Whether few-shot examples become turns of the conversation.
         system_instruction: System message of the chat template.
         programs: Program-of-thought tasks by name: where the questions come from.
@@ -48,6 +51,8 @@ class EvaluationSettings:
     batch_size: int | str = 1
     seed: int = 1234
     chat_template: bool = False
+    chat_template_args: Mapping[str, Any] = field(default_factory=dict)
+    think_end_token: str | int | None = None
     fewshot_as_multiturn: bool = False
     system_instruction: str | None = None
     programs: Mapping[str, ProgramSet] = field(default_factory=dict)
@@ -66,6 +71,12 @@ class EvaluationSettings:
         if self.num_fewshot is not None and self.num_fewshot < 0:
             raise InputError(
                 f"lm_eval.num_fewshot: got {self.num_fewshot}, but it may not be below 0"
+            )
+        if self.chat_template_args and not self.chat_template:
+            raise InputError(
+                f"lm_eval.chat_template_args: got {dict(self.chat_template_args)}, but "
+                "lm_eval.chat_template is false, so that nothing takes them; set it to true, or "
+                "leave them out"
             )
         if not 0 <= self.seed < 2**32:
             raise InputError(f"lm_eval.seed: got {self.seed}, but it must be from 0 to 2**32 - 1")

@@ -4,7 +4,7 @@ import copy
 import json
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,8 @@ class LiveModel(HFLM):  # type: ignore[misc]
             kept, so that scores before and after an edit share it.
         ranks: The processes that share the requests.
         progress: Whether bars show how far it is.
+        chat_template_args: What the chat template is given besides the turns.
+        think_end_token: What ends a model's thoughts, by text or number; answers begin after it.
 
     Attributes:
         batch_sizes: The batch size that was used, by lm-eval's kinds of requests.
@@ -56,10 +58,16 @@ class LiveModel(HFLM):  # type: ignore[misc]
         batch_size: int | str = 1,
         ranks: Ranks = ALONE,
         progress: bool = True,
+        chat_template_args: Mapping[str, Any] | None = None,
+        think_end_token: str | int | None = None,
     ) -> None:
         with _keep_ties(model), _keep_mode(model), quiet():
             super().__init__(
-                pretrained=model, tokenizer=copy.deepcopy(tokenizer), batch_size=batch_size
+                pretrained=model,
+                tokenizer=copy.deepcopy(tokenizer),
+                batch_size=batch_size,
+                chat_template_args=dict(chat_template_args or {}),
+                think_end_token=think_end_token,
             )
         self.ranks = ranks
         self._progress = progress

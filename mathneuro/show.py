@@ -78,10 +78,10 @@ def shown_texts(data: "TextDataModule", tokenizer: Any, number: int) -> Iterator
         texts = drawn.texts
         _check_number(number, len(texts), f"texts that {place(name)} draws")
         text = texts[number - 1]
-        chat_template = drawn.spec.chat_template
-        tokens, _ = encode(tokenizer, text, chat_template, place(name))
+        chat = drawn.spec.chat_template_args if drawn.spec.chat_template else None
+        tokens, _ = encode(tokenizer, text, chat, place(name))
         label = f"{name}, row {text.row} of {drawn.spec.path}"
-        whole = written(tokenizer, text, chat_template, place(name))
+        whole = written(tokenizer, text, chat, place(name))
         kept = tokens[: data.max_length]
         yield _shown(label, whole, tokenizer, kept, len(tokens) - len(kept))
 
@@ -113,7 +113,11 @@ def shown_prompts(
         check_chat_template(tokenizer, "lm_eval")
     loaded = load_tasks(settings, to_run=False)
     tasks = loaded.tasks
-    live = RequestReader(empty_model(config, trust_remote_code), tokenizer)
+    live = RequestReader(
+        empty_model(config, trust_remote_code),
+        tokenizer,
+        chat_template_args=settings.chat_template_args,
+    )
     check_context(tasks, live.max_length)
     with quiet(), loaded.state.restored():
         # In the order of an evaluation, since tasks may share what they draw from.

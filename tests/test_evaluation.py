@@ -1,6 +1,7 @@
 """lm-eval on a live model: its scores, and that it leaves the model as it was."""
 
 import random
+from collections import Counter
 from pathlib import Path
 
 import lm_eval
@@ -13,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.modeling_outputs import CausalLMOutput
 
 from mathneuro.batch_size import find_batch_size
+from mathneuro.data import TextSet
 from mathneuro.errors import InputError
 from mathneuro.evaluation import EvaluationSettings, evaluate
 from mathneuro.live_model import LiveModel
@@ -129,6 +131,54 @@ def test_what_is_cut_is_counted(task_folder: Path, tokenizer: PreTrainedTokenize
     notes = " ".join(evaluate(LiveModel(model, tokenizer, 4), load_tasks(chosen), chosen).notes)
     assert "prompts were longer" in notes
     assert "answers ended at the limit" in notes
+
+
+def test_chat_templates_take_arguments_and_thoughts_are_no_answers(
+    task_folder: Path, tied_llama: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    """As lm-eval's own model has it, prompt by prompt and answer by answer."""
+    tokenizer.chat_template = "{{ word }} {{ messages[0].content }}"
+    name, found = "tiny_generate", []
+    plain = settings(task_folder, tasks=(name,))
+    whole = evaluate(LiveModel(tied_llama, tokenizer, 4), load_tasks(plain), plain).samples[name]
+    words = Counter(" ".join(each["resps"][0][0] for each in whole).split())
+    end = words.most_common(1)[0][0]
+    for word in ("red", "blue"):
+        arguments = {"word": word}
+        chosen = settings(
+            task_folder, tasks=(name,), chat_template=True, chat_template_args=arguments,
+            think_end_token=end,
+        )  # fmt: skip
+        live = LiveModel(
+            tied_llama, tokenizer, 4, chat_template_args=arguments, think_end_token=end
+        )
+        found.append(evaluate(live, load_tasks(chosen), chosen).samples[name])
+        live.think_end_token = None
+        thoughts = evaluate(live, load_tasks(chosen), chosen).samples[name]
+        assert all(each["arguments"][0][0].startswith(f"{word} the ") for each in found[-1])
+        stock = lm_eval.simple_evaluate(
+            model=HFLM(
+                pretrained=tied_llama, tokenizer=tokenizer, batch_size=4,
+                chat_template_args=arguments, think_end_token=end,
+            ),
+            tasks=[name],
+            task_manager=TaskManager(include_path=str(task_folder), include_defaults=False),
+            apply_chat_template=True,
+        )["samples"][name]  # fmt: skip
+        assert [each["resps"] for each in found[-1]] == [each["resps"] for each in stock]
+        for answer, thought in zip(found[-1], thoughts, strict=True):
+            assert answer["resps"][0][0] == thought["resps"][0][0].split(end)[-1].lstrip()
+    assert found[0] != found[1]
+
+
+def test_arguments_without_a_chat_template_are_refused(task_folder: Path) -> None:
+    """Nothing would take them."""
+    with pytest.raises(InputError, match=r"^lm_eval\.chat_template_args: got .* is false, so that"):
+        settings(task_folder, chat_template_args={"enable_thinking": True})
+    with pytest.raises(InputError, match=r"^data\.math\.chat_template_args: got .* is false, so"):
+        TextSet(
+            "assets/data/language_test.jsonl", chat_template_args={"enable_thinking": True}
+        ).check("data.math")
 
 
 @pytest.mark.parametrize("positions", [256, 131_072])

@@ -48,6 +48,7 @@ def content_fingerprint(drawn: DrawnSet, texts: TokenizedSet) -> dict[str, Any]:
     """Return what a set holds, wherever it lies: what draws, whatever their size, come from."""
     return {
         "chat_template": drawn.spec.chat_template,
+        "chat_template_args": drawn.spec.chat_template_args,
         "texts": len(drawn.usable),
         "sha256": hash_texts(drawn.usable),
         "held_out_sha256": hash_texts(drawn.held_out),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mathneuro.errors import InputError
 
@@ -26,6 +27,7 @@ class TextSet:
         template: A Jinja template over the columns that gives the text, instead of `columns`.
         chat_template: Whether the tokenizer's chat template is applied: to the text as the user's
             turn, or to question and solution as the user's and the assistant's turns.
+        chat_template_args: What the chat template is given besides, such as ``enable_thinking``.
         held_out_path: Another file for the held-out texts, of the same columns.
         held_out_split: Another split for the held-out texts.
     """
@@ -37,6 +39,7 @@ class TextSet:
     columns: list[str] = field(default_factory=lambda: ["qa"])
     template: str | None = None
     chat_template: bool = False
+    chat_template_args: dict[str, Any] = field(default_factory=dict)
     held_out_path: str | None = None
     held_out_split: str | None = None
 
@@ -57,6 +60,7 @@ class TextSet:
             columns=self.columns,
             template=self.template,
             chat_template=self.chat_template,
+            chat_template_args=self.chat_template_args,
         )
 
     def check(self, where: str) -> None:
@@ -69,7 +73,7 @@ class TextSet:
             InputError: If a file is missing, a file has fields that only the hub knows, or the
                 columns make no sense.
         """
-        for label in ("path", "split", "columns"):
+        for label in ("path", "split", "columns", "chat_template_args"):
             # A set within the calibration sets can get here with null for anything.
             if getattr(self, label) is None:
                 raise InputError(
@@ -88,6 +92,11 @@ class TextSet:
             raise InputError(
                 f"{where}.{label}: got {value!r}, but a file has none, only a data set of the hub; "
                 "remove it (held_out_path names a file of held-out texts)"
+            )
+        if self.chat_template_args and not self.chat_template:
+            raise InputError(
+                f"{where}.chat_template_args: got {self.chat_template_args}, but chat_template is "
+                "false, so that nothing takes them; set it to true, or leave them out"
             )
         if self.template is None and len(self.columns) not in (1, 2):
             raise InputError(

@@ -45,7 +45,7 @@ def _tokenize(
     max_length: int | None,
     where: str,
 ) -> TokenizedSet:
-    chat = drawn.spec.chat_template
+    chat = drawn.spec.chat_template_args if drawn.spec.chat_template else None
 
     def convert(
         texts: tuple[Text, ...], counts: list[tuple[int, ...]]
@@ -54,7 +54,7 @@ def _tokenize(
 
     identification, cut = convert(drawn.texts, drawn.counts)
     held_out, held_out_cut = convert(drawn.held_out, [(1,)] * len(drawn.held_out))
-    dated = chat and writes_the_date(tokenizer)
+    dated = chat is not None and writes_the_date(tokenizer)
     return TokenizedSet(identification, held_out, cut + held_out_cut, dated)
 
 

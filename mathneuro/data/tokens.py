@@ -1,6 +1,6 @@
 """From texts to tokens: special tokens once, truncation only when asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,9 @@ class TokenizedText:
     counts: tuple[int, ...]
 
 
+Chat = Mapping[str, Any] | None
+"""What a chat template is given besides the turns. None: no chat template is applied."""
+
 READ_AHEAD = 2**15
 """Characters of a text to be cut that are looked at first, at least."""
 
@@ -33,7 +36,7 @@ CHARACTERS = 32
 def encode(
     tokenizer: Any,  # noqa: ANN401
     text: Text,
-    chat_template: bool,
+    chat: Chat,
     where: str,
     max_length: int | None = None,
 ) -> tuple[list[int], bool]:
@@ -45,7 +48,7 @@ def encode(
     Args:
         tokenizer: A Hugging Face tokenizer.
         text: The text.
-        chat_template: Whether the tokenizer's chat template is applied.
+        chat: What the tokenizer's chat template is given. None: it is not applied.
         where: Where the user gave the set, for messages.
         max_length: Cut the text to so many tokens. None: never cut.
 
@@ -55,12 +58,12 @@ def encode(
     Raises:
         InputError: If there is no chat template, it refuses the text, or nothing is left.
     """
-    whole = written(tokenizer, text, chat_template, where)
+    whole = written(tokenizer, text, chat, where)
     if max_length is not None:
-        tokens = _beginning(tokenizer, whole, not chat_template, max_length)
+        tokens = _beginning(tokenizer, whole, chat is None, max_length)
         if tokens is not None:
             return tokens, True
-    tokens = _tokens(tokenizer, whole, not chat_template)
+    tokens = _tokens(tokenizer, whole, chat is None)
     if not tokens:
         raise InputError(
             f"{where}: row {text.row} gives no token, but every text must give at least one; "
@@ -69,9 +72,9 @@ def encode(
     return tokens[:max_length], max_length is not None and len(tokens) > max_length
 
 
-def written(tokenizer: Any, text: Text, chat_template: bool, where: str) -> str:  # noqa: ANN401
+def written(tokenizer: Any, text: Text, chat: Chat, where: str) -> str:  # noqa: ANN401
     """Return one text as the tokenizer gets it; see `encode`."""
-    return _apply_chat_template(tokenizer, text, where) if chat_template else text.text
+    return text.text if chat is None else _apply_chat_template(tokenizer, text, chat, where)
 
 
 def _beginning(
@@ -133,7 +136,7 @@ def tokenize(
     tokenizer: Any,  # noqa: ANN401
     texts: Sequence[Text],
     counts: Sequence[tuple[int, ...]],
-    chat_template: bool,
+    chat: Chat,
     max_length: int | None,
     where: str,
 ) -> tuple[list[TokenizedText], int]:
@@ -143,7 +146,7 @@ def tokenize(
         tokenizer: A Hugging Face tokenizer.
         texts: The texts.
         counts: For each text, how often each draw drew it.
-        chat_template: Whether the tokenizer's chat template is applied.
+        chat: What the tokenizer's chat template is given. None: it is not applied.
         max_length: Cut texts to so many tokens. None: never cut.
         where: Where the user gave the set, for messages.
 
@@ -152,7 +155,7 @@ def tokenize(
     """
     result, cut = [], 0
     for text, drawn in zip(texts, counts, strict=True):
-        tokens, was_cut = encode(tokenizer, text, chat_template, where, max_length)
+        tokens, was_cut = encode(tokenizer, text, chat, where, max_length)
         cut += was_cut
         result.append(TokenizedText(f"row {text.row} of {where}", tuple(tokens), drawn))
     return result, cut
@@ -176,11 +179,16 @@ def writes_the_date(tokenizer: Any) -> bool:  # noqa: ANN401
     return "strftime_now" in str(getattr(tokenizer, "chat_template", None))
 
 
-def _apply_chat_template(tokenizer: Any, text: Text, where: str) -> str:  # noqa: ANN401
+def _apply_chat_template(
+    tokenizer: Any,  # noqa: ANN401
+    text: Text,
+    chat: Mapping[str, Any],
+    where: str,
+) -> str:
     check_chat_template(tokenizer, where)
     turns = [{"role": role, "content": content} for role, content in text.turns]
     try:
-        return str(tokenizer.apply_chat_template(turns, tokenize=False))
+        return str(tokenizer.apply_chat_template(turns, tokenize=False, **chat))
     # A chat template is a program that came with the model: it can raise anything.
     except Exception as error:
         reason = " ".join(str(error).split())

@@ -1,6 +1,7 @@
 """Special tokens once, truncation only when asked for."""
 
 import logging
+from typing import Any
 
 import pytest
 from transformers import PreTrainedTokenizerFast
@@ -28,7 +29,7 @@ USER = WORDS["user"]
 
 def ids(tokenizer: PreTrainedTokenizerFast, text: str, chat: bool = False) -> list[int]:
     """Return the tokens of a text."""
-    return encode(tokenizer, make_text(text), chat, "data.math")[0]
+    return encode(tokenizer, make_text(text), {} if chat else None, "data.math")[0]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,15 @@ def test_question_and_solution_become_two_turns(both_ends: PreTrainedTokenizerFa
     """The user's and the assistant's."""
     both_ends.chat_template = "{% for m in messages %}{{ m.content }} {% endfor %}"
     text = Text(0, "unused", (("user", "a"), ("assistant", "b")))
-    assert encode(both_ends, text, True, "data.math") == ([A, B], False)
+    assert encode(both_ends, text, {}, "data.math") == ([A, B], False)
+
+
+def test_a_chat_template_takes_arguments(both_ends: PreTrainedTokenizerFast) -> None:
+    """Such as whether the model is to think first."""
+    both_ends.chat_template = "{{ 'b' if enable_thinking else 'a' }} {{ messages[0].content }}"
+    text = Text(0, "unused", (("user", "c"),))
+    assert encode(both_ends, text, {"enable_thinking": True}, "data.math")[0] == [B, C]
+    assert encode(both_ends, text, {"enable_thinking": False}, "data.math")[0] == [A, C]
 
 
 def test_a_tokenizer_without_a_chat_template_is_told(both_ends: PreTrainedTokenizerFast) -> None:
@@ -126,9 +135,9 @@ def test_texts_are_cut_only_when_asked_and_then_counted(
 ) -> None:
     """To the number of tokens that was asked for, special ones included."""
     texts = make_texts("a b c a b c", "a", "a b")
-    whole, cut = tokenize(both_ends, texts, [(1,), (2,), (3,)], False, None, "data.math")
+    whole, cut = tokenize(both_ends, texts, [(1,), (2,), (3,)], None, None, "data.math")
     assert ([len(text.tokens) for text in whole], cut) == ([8, 3, 4], 0)
-    short, cut = tokenize(both_ends, texts, [(1,), (2,), (3,)], False, 4, "data.math")
+    short, cut = tokenize(both_ends, texts, [(1,), (2,), (3,)], None, 4, "data.math")
     assert [text.tokens for text in short] == [
         (BEGIN, A, B, C),
         (BEGIN, A, END),
@@ -139,7 +148,7 @@ def test_texts_are_cut_only_when_asked_and_then_counted(
 
 def test_rows_and_counts_go_along(both_ends: PreTrainedTokenizerFast) -> None:
     """So that a text can be named and counted."""
-    texts, _ = tokenize(both_ends, make_texts("a", "b"), [(5, 0), (7, 1)], False, None, "data.math")
+    texts, _ = tokenize(both_ends, make_texts("a", "b"), [(5, 0), (7, 1)], None, None, "data.math")
     assert [(text.name, text.counts) for text in texts] == [
         ("row 0 of data.math", (5, 0)),
         ("row 1 of data.math", (7, 1)),
@@ -170,22 +179,22 @@ def test_a_text_without_any_token_is_refused_with_its_row() -> None:
     """A model cannot run on nothing."""
     tokenizer = make_tokenizer("$A")
     with pytest.raises(InputError, match=r"^data\.math: row 7 gives no token"):
-        encode(tokenizer, Text(7, "\n", (("user", "\n"),)), False, "data.math")
+        encode(tokenizer, Text(7, "\n", (("user", "\n"),)), None, "data.math")
 
 
 @pytest.mark.parametrize("blank", [0, 500_000])
-@pytest.mark.parametrize("chat_template", [False, True])
+@pytest.mark.parametrize("chat", [None, {}])
 def test_what_is_cut_of_a_long_text_is_not_tokenized(
     both_ends: PreTrainedTokenizerFast,
     monkeypatch: pytest.MonkeyPatch,
-    chat_template: bool,
+    chat: dict[str, Any] | None,
     blank: int,
 ) -> None:
     """The tokens are the first of the whole text; of a text with few of them more is read."""
     both_ends.chat_template = "{{ messages[0]['content'] }}"
     content = " " * blank + "the red cat sees a dog . " * 40_000
     texts = [Text(0, content, (("user", content),))]
-    (whole,), _ = tokenize(both_ends, texts, [(1,)], chat_template, None, "data.math")
+    (whole,), _ = tokenize(both_ends, texts, [(1,)], chat, None, "data.math")
     read, tokenized = list[int](), tokens._ids
 
     def watched(tokenizer: PreTrainedTokenizerFast, part: str, special: bool) -> list[int]:
@@ -193,6 +202,6 @@ def test_what_is_cut_of_a_long_text_is_not_tokenized(
         return tokenized(tokenizer, part, special)
 
     monkeypatch.setattr(tokens, "_ids", watched)
-    (found,), cut = tokenize(both_ends, texts, [(1,)], chat_template, 128, "data.math")
+    (found,), cut = tokenize(both_ends, texts, [(1,)], chat, 128, "data.math")
     assert (found.tokens, cut) == (whole.tokens[:128], 1)
     assert max(read) <= max(4 * blank, 2**16)
