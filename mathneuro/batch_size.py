@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING, cast
 
 import torch
-from lightning.pytorch.utilities.memory import garbage_collection_cuda, is_oom_error
 
-from mathneuro.data.budget import MOST, MOST_ELSEWHERE
+from mathneuro.data.budget import MOST, MOST_ELSEWHERE, fits_in_memory
 from mathneuro.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,17 +48,14 @@ def _fits(
 ) -> bool:
     """Tell whether a batch of the longest request fits: run it as an evaluation does."""
     tokens = torch.ones((size, longest), dtype=torch.long, device=device)
-    try:
-        with torch.no_grad():
-            if kind == "generate_until":
-                mask = torch.ones_like(tokens)
-                generate = cast("Callable[..., torch.Tensor]", model.generate)
-                generate(tokens, attention_mask=mask, max_new_tokens=1, do_sample=False)
-            else:
-                torch.log_softmax(model(tokens, use_cache=False).logits, dim=-1)
-    except RuntimeError as error:
-        if not is_oom_error(error):
-            raise
-        garbage_collection_cuda()
-        return False
-    return True
+
+    @torch.no_grad()
+    def run() -> None:
+        if kind == "generate_until":
+            mask = torch.ones_like(tokens)
+            generate = cast("Callable[..., torch.Tensor]", model.generate)
+            generate(tokens, attention_mask=mask, max_new_tokens=1, do_sample=False)
+        else:
+            torch.log_softmax(model(tokens, use_cache=False).logits, dim=-1)
+
+    return fits_in_memory(run)

@@ -7,6 +7,21 @@ MOST = 15
 """Digits beyond these are rounding errors of double precision."""
 
 
+def change_text(
+    value: float, low: float | None, high: float | None, ratio: bool, least: int = 3
+) -> str:
+    """Write a change with its interval; see `change_texts`.
+
+    Example:
+        >>> change_text(1.25, 1.2, 1.3, ratio=True), change_text(-0.1, None, None, ratio=False)
+        ('x 1.25 [1.2, 1.3]', '-0.100')
+    """
+    ends = [end for end in (low, high) if end is not None]
+    shown, *interval = change_texts([value, *ends], ratio, least)
+    text = f"x {shown}" if ratio else shown
+    return f"{text} [{', '.join(interval)}]" if len(interval) == 2 else text
+
+
 def change_texts(values: Sequence[float], ratio: bool, least: int = 3) -> list[str]:
     """Write a change and the ends of its interval, no two different ones alike.
 

@@ -26,21 +26,16 @@ def check_json_files(folder: Path) -> None:
         InputError: If a file is damaged or holds no object.
     """
     for path in sorted({path for pattern in PATTERNS for path in folder.glob(pattern)}):
-        check_json_file(path)
-
-
-def check_json_file(path: Path) -> None:
-    """Refuse a JSON file that cannot be read or holds no object; see `check_json_files`."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(
-            f"model.source: {path} cannot be read ({reason}), but it must be JSON; get the file "
-            "again, or mend it"
-        ) from error
-    if not isinstance(content, dict):
-        raise InputError(
-            f"model.source: {path} holds a {type(content).__name__}, but it must be a JSON object; "
-            "get the file again, or mend it"
-        )
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(
+                f"model.source: {path} cannot be read ({reason}), but it must be JSON; get the "
+                "file again, or mend it"
+            ) from error
+        if not isinstance(content, dict):
+            raise InputError(
+                f"model.source: {path} holds a {type(content).__name__}, but it must be a JSON "
+                "object; get the file again, or mend it"
+            )

@@ -8,10 +8,10 @@ import torch
 from lightning.fabric.utilities import move_data_to_device
 from lightning.pytorch import LightningModule
 from lightning.pytorch.strategies import ModelParallelStrategy
-from lightning.pytorch.utilities.memory import garbage_collection_cuda, is_oom_error
 from torch import Tensor
 from typing_extensions import override
 
+from mathneuro.data.budget import fits_in_memory
 from mathneuro.data.module import TextDataModule
 from mathneuro.decoder import input_device, run_decoder
 from mathneuro.edit import Edit
@@ -355,20 +355,17 @@ class CausalLanguageModel(LightningModule):
     def fits(self, batch: "Batch", purpose: "Purpose") -> bool:
         """Tell whether a batch fits on the device: run it as identification or perplexity does."""
         batch = move_data_to_device(batch, self.input_device)
-        try:
-            with torch.no_grad():
-                if purpose == "identification":
-                    norms = InputNorms(self.coverage.weights)
-                    with norms.recording(), norms.batch(batch["attention_mask"], batch["names"]):
-                        self.predict_step(batch, 0)
-                else:
-                    self._add(batch, TokenPerplexity().to(self.input_device))
-        except RuntimeError as error:
-            if not is_oom_error(error):
-                raise
-            garbage_collection_cuda()
-            return False
-        return True
+
+        @torch.no_grad()
+        def run() -> None:
+            if purpose == "identification":
+                norms = InputNorms(self.coverage.weights)
+                with norms.recording(), norms.batch(batch["attention_mask"], batch["names"]):
+                    self.predict_step(batch, 0)
+            else:
+                self._add(batch, TokenPerplexity().to(self.input_device))
+
+        return fits_in_memory(run)
 
     def _where_read(self, batch: "Batch") -> "Batch":
         """Move a batch to where the model reads it, if that need not be the Trainer's device."""

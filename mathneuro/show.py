@@ -78,7 +78,7 @@ def shown_texts(data: "TextDataModule", tokenizer: Any, number: int) -> Iterator
         texts = drawn.texts
         _check_number(number, len(texts), f"texts that {place(name)} draws")
         text = texts[number - 1]
-        chat = drawn.spec.chat_template_args if drawn.spec.chat_template else None
+        chat = drawn.spec.chat
         tokens, _ = encode(tokenizer, text, chat, place(name))
         label = f"{name}, row {text.row} of {drawn.spec.path}"
         whole = written(tokenizer, text, chat, place(name))

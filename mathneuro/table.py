@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mathneuro.changes import changes
-from mathneuro.digits import change_texts
+from mathneuro.digits import change_text
 from mathneuro.scores import Score, Scores, is_perplexity
 from mathneuro.statistics import Comparison
 
@@ -126,11 +126,8 @@ def _change(label: str, change: Comparison | None) -> str:
     if change is None or change.difference is None:
         return ""
     ratio = is_perplexity(label)
-    ends = [end for end in (change.low, change.high) if end is not None]
-    shown, *interval = change_texts([change.difference, *ends], ratio, least=4 if ratio else 3)
-    text = f"x {shown}" if ratio else shown
-    if len(interval) == 2:
-        text += f" [{', '.join(interval)}]"
+    least = 4 if ratio else 3
+    text = change_text(change.difference, change.low, change.high, ratio, least)
     if change.p_value is None:
         return text
     return f"{text} {'p < 0.001' if change.p_value < 0.001 else f'p = {change.p_value:.3f}'}"

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from lightning.pytorch.utilities.memory import garbage_collection_cuda, is_oom_error
+
 from mathneuro.errors import InputError
 
 MOST = {"cpu": 2**12}
@@ -9,6 +11,23 @@ MOST = {"cpu": 2**12}
 
 MOST_ELSEWHERE = 2**15
 """The same for devices that are not named."""
+
+
+def fits_in_memory(run: Callable[[], object]) -> bool:
+    """Tell whether something runs without using up the device's memory, by running it.
+
+    Example:
+        >>> fits_in_memory(lambda: 1 + 1)
+        True
+    """
+    try:
+        run()
+    except RuntimeError as error:
+        if not is_oom_error(error):
+            raise
+        garbage_collection_cuda()
+        return False
+    return True
 
 
 def find_budget(fits: Callable[[int], bool], most: int, longest: int, option: str) -> int:

@@ -48,6 +48,11 @@ class TextSet:
         """Whether the held-out texts have a file or a split of their own."""
         return self.held_out_path is not None or self.held_out_split is not None
 
+    @property
+    def chat(self) -> dict[str, Any] | None:
+        """What the chat template is given besides the turns. None: none is applied."""
+        return self.chat_template_args if self.chat_template else None
+
     def held_out(self) -> "TextSet":
         """Return the set that the held-out texts are read from."""
         # Name, split and revision belong to the data set that they were given for.

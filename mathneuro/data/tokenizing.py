@@ -45,7 +45,7 @@ def _tokenize(
     max_length: int | None,
     where: str,
 ) -> TokenizedSet:
-    chat = drawn.spec.chat_template_args if drawn.spec.chat_template else None
+    chat = drawn.spec.chat
 
     def convert(
         texts: tuple[Text, ...], counts: list[tuple[int, ...]]

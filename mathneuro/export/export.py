@@ -152,8 +152,9 @@ def _write(
     if generation is not None and export.generation_config:
         generation.save_pretrained(folder)
     _state_type(folder / "config.json", str(model.dtype).removeprefix("torch."))
-    if model._tied_weights_keys and not model.all_tied_weights_keys:
-        _state_untied(folder / "config.json", model.config.tie_word_embeddings)
+    can_be_tied = model._tied_weights_keys and model.config.tie_word_embeddings
+    if can_be_tied and not model.all_tied_weights_keys:
+        _state_untied(folder / "config.json")
     name = export.folder.resolve().name
     write_text(folder / "README.md", model_card(edit, name, measured, base, tokenizer.note))
     write_json(folder / RECORD, _record(edit))
@@ -194,10 +195,8 @@ def _state_type(config: Path, dtype: str) -> None:
     write_json(config, content)
 
 
-def _state_untied(config: Path, called_tied: bool) -> None:
+def _state_untied(config: Path) -> None:
     """Let a config say that the head is a weight of its own, where it said otherwise."""
-    if not called_tied:
-        return
     content = json.loads(config.read_text(encoding="utf-8"))
     for part in (content, *(part for part in content.values() if isinstance(part, dict))):
         if part is content or "tie_word_embeddings" in part:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from mathneuro.digits import change_texts
+from mathneuro.digits import change_text
 from mathneuro.estimates import Estimate
 from mathneuro.report.cells import are_perplexities
 from mathneuro.report.roles import Roles
@@ -108,10 +108,7 @@ def change(labels: Sequence[str], estimate: Estimate) -> str:
     if not math.isfinite(estimate.value):
         return ""
     ratio = are_perplexities(labels)
-    known = [each for each in (estimate.value, estimate.low, estimate.high) if each is not None]
-    shown, *ends = change_texts(known, ratio)
-    text = f"x {shown}" if ratio else shown
-    return f"{text} [{', '.join(ends)}]" if len(ends) == 2 else text
+    return change_text(estimate.value, estimate.low, estimate.high, ratio)
 
 
 def _number(value: float, perplexity: bool) -> str:
