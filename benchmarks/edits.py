@@ -45,10 +45,11 @@ def main(
         _ = [each.stored.clone() for each in weights.values()]
 
     apply_and_undo()
-    both, once, ratio = alternate(lambda: seconds(apply_and_undo), lambda: seconds(copy), rounds)
+    ratio = alternate(lambda: seconds(apply_and_undo), lambda: seconds(copy), rounds)
     figure = Figure(
-        f"6. apply and restore {proportion:.0%} / a copy of the weights", name_of(module), ratio, 1,
-        details={"apply and restore, s": both, "copy, s": once},
+        f"6. apply and restore {proportion:.0%} / a copy of the weights", name_of(module),
+        ratio.value, 1, details={"apply and restore, s": ratio.first, "copy, s": ratio.second},
+        spread=ratio.spread,
     )  # fmt: skip
     publish([figure], output)
 

@@ -47,15 +47,16 @@ def main(
         model = f"{parameters / 1e6:.1f} M"
         figures = []
         for verify in (False, True):
-            one, other, ratio = alternate(
+            ratio = alternate(
                 lambda verify=verify: seconds(lambda: write(source, edit, folder, "5GB", verify)),  # type: ignore[misc]
                 lambda: seconds(lambda: plainly(source, folder, "5GB")),
                 rounds,
             )
             kind = "export, read again" if verify else "export"
             figures.append(
-                Figure(f"{kind} / load and save_pretrained", model, ratio,
-                       details={"export, s": one, "plain, s": other})
+                Figure(f"{kind} / load and save_pretrained", model, ratio.value,
+                       details={"export, s": ratio.first, "plain, s": ratio.second},
+                       spread=ratio.spread)
             )  # fmt: skip
         whole = peak_of(in_memory, source, folder, shard)
         streamed = peak_of(write_checked, source, folder, shard)

@@ -4,7 +4,7 @@ Two calibration sets, five repeats, eight proportions. The naive method reads th
 setting anew; here each distinct text is read once.
 """
 
-import statistics
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -14,7 +14,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from benchmarks import naive
-from benchmarks.measuring import Figure, publish, seconds
+from benchmarks.measuring import Figure, alternate, publish, seconds
 from benchmarks.parts import LANGUAGE, MATH, OTHER, load, name_of, silent_trainer
 from callbacks import AccumulateImportance
 from mathneuro.data.draws import DrawKey
@@ -30,6 +30,9 @@ CALIBRATION = ("language", "other")
 
 Masks = dict[tuple[str, int, float], dict[str, Tensor]]
 """Flat positions in each weight, by calibration set, repeat and proportion."""
+
+NaiveSetting = tuple[str, DrawKey, float]
+"""Calibration set, draw and proportion."""
 
 
 def ours(module: CausalLanguageModel, data: TextDataModule) -> Masks:
@@ -48,9 +51,16 @@ def ours(module: CausalLanguageModel, data: TextDataModule) -> Masks:
     return masks
 
 
-def theirs(module: CausalLanguageModel, data: TextDataModule, repeats: int) -> None:
+def naive_slices(data: TextDataModule, repeats: int, rounds: int) -> list[list[NaiveSetting]]:
+    """Deal the settings that the naive method is timed on out into slices of about equal work."""
+    settings = list(product(CALIBRATION, data.draws[:repeats], PROPORTIONS))
+    return [settings[start::rounds] for start in range(min(rounds, len(settings)))]
+
+
+def theirs(
+    module: CausalLanguageModel, data: TextDataModule, settings: Sequence[NaiveSetting]
+) -> None:
     """Read the texts of every setting anew, into bfloat16 sums of the weights' size."""
-    settings = product(CALIBRATION, data.draws[:repeats], PROPORTIONS)
     for calibration, draw, proportion in settings:
         sums = {
             name: naive.add_up(
@@ -103,6 +113,7 @@ def main(
     num_samples: int = 40,
     batch_size: int = 16,
     repeats: int = 5,
+    rounds: int = 8,
     output: Path | None = None,
 ) -> None:
     """Measure and print.
@@ -111,8 +122,9 @@ def main(
         parameters: Size of a random Llama to measure. null: the shipped model.
         num_samples: Texts drawn from each set.
         batch_size: Texts a forward pass; the naive method takes one.
-        repeats: How many of the five repeats the naive method is timed on; the time of all is taken
-            to be as many times as long.
+        repeats: How many of the five repeats the naive method is timed on.
+        rounds: In how many slices. Each is timed next to a whole grid of ours, and its time counts
+            as many times as the grid has such slices, so that a machine that gets busy slows both.
         output: A JSON file to write the figure to.
     """
     quieten()
@@ -124,15 +136,22 @@ def main(
     data.draws = [DrawKey(num_samples, repeat) for repeat in REPEATS]
     masks = ours(module, data)
     exact = exactly(module, data)
-    slow = seconds(partial(theirs, module, data, repeats))
-    slow *= len(REPEATS) / repeats
-    fast = statistics.median(seconds(partial(ours, module, data)) for _ in range(3))
+    slices = naive_slices(data, repeats, rounds)
+    whole = len(CALIBRATION) * len(REPEATS) * len(PROPORTIONS)
+    remaining = iter(slices)
+
+    def slow() -> float:
+        part = next(remaining)
+        return seconds(partial(theirs, module, data, part)) * whole / len(part)
+
+    ratio = alternate(slow, lambda: seconds(partial(ours, module, data)), len(slices))
     distinct = sum(len(each.identification) for each in data.tokenized.values())
     goal = 40 if torch.cuda.is_available() else 20
     figure = Figure(
-        "3. default grid: naive / ours", name_of(module), slow / fast, None, goal,
-        {"naive, s": slow, "ours, s": fast, "naive passes": 160 * num_samples,
+        "3. default grid: naive / ours", name_of(module), ratio.value, None, goal,
+        {"naive, s": ratio.first, "ours, s": ratio.second, "naive passes": 160 * num_samples,
          "distinct texts": distinct, "agreement with float64 sums": agreement(masks, exact)},
+        ratio.spread,
     )  # fmt: skip
     publish([figure], output)
 

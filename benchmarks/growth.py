@@ -2,16 +2,16 @@
 
 import json
 import random
-import statistics
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
 from jsonargparse import auto_cli
 
-from benchmarks.measuring import Figure, peak_bytes, publish, seconds
+from benchmarks.measuring import Figure, Ratio, alternate, peak_bytes, publish, seconds
 from benchmarks.parts import load, name_of, silent_trainer
 from callbacks import AccumulateImportance
 from mathneuro.data import TextSet
@@ -88,19 +88,51 @@ def selection(size: Size, module: CausalLanguageModel) -> Work:
     return work
 
 
-def measure(size: Size, rounds: int) -> dict[str, float]:
-    """Measure time and memory of both parts."""
-    with tempfile.TemporaryDirectory() as folder:
-        identify, module = identification(size, Path(folder))
-        identify()
-        chosen = selection(size, module)
-        chosen()
+@dataclass(frozen=True)
+class Prepared:
+    """Both parts of a size, ready to be timed.
+
+    Attributes:
+        identify: Identifies.
+        select: Selects from what was identified.
+        weights: How many parameters are selected from.
+    """
+
+    identify: Work
+    select: Work
+    weights: int
+
+
+def prepare(size: Size, folder: Path) -> Prepared:
+    """Prepare both parts of a size, each of which has run once."""
+    folder.mkdir()
+    identify, module = identification(size, folder)
+    identify()
+    select_all = selection(size, module)
+    select_all()
+    return Prepared(
+        identify, select_all, sum(each.numel for each in module.coverage.weights.values())
+    )
+
+
+def compare(base: Size, size: Size, rounds: int) -> dict[str, Ratio]:
+    """Measure time and memory of a size against the base's, alternately, by part."""
+    with tempfile.TemporaryDirectory() as name:
+        before, after = prepare(base, Path(name) / "base"), prepare(size, Path(name) / "size")
         return {
-            "identification, s": statistics.median(seconds(identify) for _ in range(rounds)),
-            "identification, bytes": peak_bytes(identify),
-            "selection, s": statistics.median(seconds(chosen) for _ in range(rounds)),
-            "selection, bytes": peak_bytes(chosen),
-            "weights": sum(each.numel for each in module.coverage.weights.values()),
+            "identification, s": alternate(
+                partial(seconds, after.identify), partial(seconds, before.identify), rounds
+            ),
+            "identification, bytes": alternate(
+                partial(peak_bytes, after.identify), partial(peak_bytes, before.identify), 1
+            ),
+            "selection, s": alternate(
+                partial(seconds, after.select), partial(seconds, before.select), rounds
+            ),
+            "selection, bytes": alternate(
+                partial(peak_bytes, after.select), partial(peak_bytes, before.select), 1
+            ),
+            "weights": alternate(lambda: after.weights, lambda: before.weights, 1),
         }
 
 
@@ -120,17 +152,17 @@ def main(rounds: int = 3, output: Path | None = None) -> None:
         "repeats x 10": replace(base, repeats=10 * base.repeats),
         "proportions x 4": replace(base, proportions=4 * base.proportions),
     }
-    measure(base, rounds)
     name = name_of(load(base.parameters))
     figures = []
     for what, size in changed.items():
-        before, after = measure(base, rounds), measure(size, rounds)
+        ratios = compare(base, size, rounds)
         for part in PARTS:
-            details = {"before": before[part], "after": after[part]}
+            ratio = ratios[part]
+            details = {"before": ratio.second, "after": ratio.first}
             if size.parameters != base.parameters:
-                details["weights"] = after["weights"] / before["weights"]
+                details["weights"] = ratios["weights"].value
             figures.append(
-                Figure(f"{what}: {part}", name, after[part] / before[part], details=details)
+                Figure(f"{what}: {part}", name, ratio.value, details=details, spread=ratio.spread)
             )
     publish(figures, output)
 

@@ -93,22 +93,25 @@ def main(
     identify(module, data)
     bare(module, data)
     name = name_of(module)
-    whole, plain, ratio = alternate(
-        lambda: identify(module, data), lambda: bare(module, data), rounds
-    )
-    details = {"identification, s": whole, "bare, s": plain, "texts": 2 * num_samples,
+    ratio = alternate(lambda: identify(module, data), lambda: bare(module, data), rounds)
+    details = {"identification, s": ratio.first, "bare, s": ratio.second, "texts": 2 * num_samples,
                "batch": batch_size}  # fmt: skip
-    figures = [Figure("1. identification / bare decoder", name, ratio, 1.03, details=details)]
+    figures = [
+        Figure("1. identification / bare decoder", name, ratio.value, 1.03, None, details,
+               ratio.spread)
+    ]  # fmt: skip
     single = texts(naive_samples, batch_size=1)
     identify(module, single)
     read_naively(module, single)
-    slow, fast, ratio = alternate(
+    ratio = alternate(
         lambda: read_naively(module, single), lambda: identify(module, single), rounds
     )
-    details = {"naive, s": slow, "identification, s": fast, "texts": 2 * naive_samples, "batch": 1}
+    details = {"naive, s": ratio.first, "identification, s": ratio.second,
+               "texts": 2 * naive_samples, "batch": 1}  # fmt: skip
     figures.append(
-        Figure("2. naive method / identification, a pass", name, ratio, None, 1.8, details)
-    )
+        Figure("2. naive method / identification, a pass", name, ratio.value, None, 1.8, details,
+               ratio.spread)
+    )  # fmt: skip
     figures.append(memory(module, data))
     publish(figures, output)
 

@@ -28,6 +28,7 @@ class Figure:
         at_most: The goal, if it should be small.
         at_least: The goal, if it should be large.
         details: The medians that it comes from, and all that one needs to read it.
+        spread: The smallest and the largest ratio of all rounds. None: there was one.
     """
 
     what: str
@@ -36,6 +37,7 @@ class Figure:
     at_most: float | None = None
     at_least: float | None = None
     details: dict[str, Any] | None = None
+    spread: tuple[float, float] | None = None
 
     @property
     def goal(self) -> str:
@@ -68,22 +70,44 @@ def seconds(work: Callable[[], object]) -> float:
     return now() - start
 
 
-def alternate(
-    first: Callable[[], float], second: Callable[[], float], rounds: int
-) -> tuple[float, float, float]:
-    """Measure two things alternately.
+@dataclass(frozen=True)
+class Ratio:
+    """Two things measured alternately.
+
+    Attributes:
+        first: Median of the one.
+        second: Median of the other.
+        value: Median ratio of the first to the second in a round.
+        spread: The smallest and the largest ratio of all rounds.
+    """
+
+    first: float
+    second: float
+    value: float
+    spread: tuple[float, float]
+
+
+def alternate(first: Callable[[], float], second: Callable[[], float], rounds: int) -> Ratio:
+    """Measure two things alternately, each first in every other round.
+
+    A machine that gets slower or faster meanwhile does the same to both; what is left of that in a
+    round points the other way in the next.
 
     Args:
         first: Does and measures the one.
         second: Does and measures the other.
         rounds: How often.
-
-    Returns:
-        The median of each, and the median ratio of the first to the second in a round.
     """
-    pairs = [(first(), second()) for _ in range(rounds)]
+    pairs = []
+    for round_ in range(rounds):
+        if round_ % 2:
+            other = second()
+            pairs.append((first(), other))
+        else:
+            pairs.append((first(), second()))
+    ratios = [one / other for one, other in pairs]
     one, other = (statistics.median(each) for each in zip(*pairs, strict=True))
-    return one, other, statistics.median(one / other for one, other in pairs)
+    return Ratio(one, other, statistics.median(ratios), (min(ratios), max(ratios)))
 
 
 def peak_bytes(work: Callable[[], object]) -> int:
@@ -120,10 +144,12 @@ def publish(figures: Sequence[Figure], output: Path | None = None) -> None:
         figures: The figures.
         output: A JSON file to write them to, too.
     """
-    table = Table("figure", "model", "value", "goal", "met", "details")
+    table = Table("figure", "model", "value", "spread", "goal", "met", "details")
     for each in figures:
         details = ", ".join(f"{key} {_short(value)}" for key, value in (each.details or {}).items())
-        table.add_row(each.what, each.model, f"{each.value:.3g}", each.goal, each.met, details)
+        spread = "" if each.spread is None else " to ".join(map(_short, each.spread))
+        value = _short(each.value)
+        table.add_row(each.what, each.model, value, spread, each.goal, each.met, details)
     # In a file or a pipe a table of the usual 80 columns could not be read.
     width = None if sys.stdout.isatty() else 160
     Console(highlight=False, width=width).print(table)

@@ -142,11 +142,11 @@ def measure(both: Parts, alone: Parts, rounds: int) -> list[Figure]:
         (Parts.evaluate, "evaluation"),
     ):
         what(both)
-        one, two, ratio = alternate(partial(what, alone), partial(what, both), rounds)
-        details = {"one process, s": one, "two, s": two}
+        ratio = alternate(partial(what, alone), partial(what, both), rounds)
+        details = {"one process, s": ratio.first, "two, s": ratio.second}
         figures.append(
-            Figure(f"throughput of two processes / one: {name}", name_of(both.module), ratio,
-                   details=details)
+            Figure(f"throughput of two processes / one: {name}", name_of(both.module),
+                   ratio.value, details=details, spread=ratio.spread)
         )  # fmt: skip
     return figures
 

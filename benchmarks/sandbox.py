@@ -27,20 +27,23 @@ def main(programs: int = 16, rounds: int = 5, output: Path | None = None) -> Non
         for _ in texts:
             subprocess.run(bare, check=True)
 
-    one, nothing, ratio = alternate(
+    bare_start = alternate(
         lambda: seconds(lambda: run_programs(texts, Limits(), 1)), lambda: seconds(start), rounds
     )
     workers = len(os.sched_getaffinity(0))
-    together, alone, gain = alternate(
+    gain = alternate(
         lambda: seconds(lambda: run_programs(texts, Limits(), 1)),
         lambda: seconds(lambda: run_programs(texts, Limits())),
         rounds,
     )
     figures = [
-        Figure("a program in the sandbox / a start of Python", "", ratio,
-               details={"a second": programs / one, "starts a second": programs / nothing}),
-        Figure(f"programs one by one / {workers} at once", "", gain,
-               details={"one by one, s": together, "at once, s": alone}),
+        Figure("a program in the sandbox / a start of Python", "", bare_start.value,
+               details={"a second": programs / bare_start.first,
+                        "starts a second": programs / bare_start.second},
+               spread=bare_start.spread),
+        Figure(f"programs one by one / {workers} at once", "", gain.value,
+               details={"one by one, s": gain.first, "at once, s": gain.second},
+               spread=gain.spread),
     ]  # fmt: skip
     publish(figures, output)
 

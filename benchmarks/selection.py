@@ -143,25 +143,26 @@ def main(
     tops = Tops(PROPORTIONS)
     check(weights, importance, tops)
     name, count = name_of(module), len(PROPORTIONS)
-    slow, fast, ratio = alternate(
+    ratio = alternate(
         lambda: seconds(partial(topk_all, weights, importance)),
         lambda: seconds(partial(select_all, weights, importance)),
         rounds,
     )
     figures = [
-        Figure(f"4. masks at {count} proportions: topk / selection", name, ratio, None, 10,
-               {"topk, s": slow, "selection, s": fast}),
+        Figure(f"4. masks at {count} proportions: topk / selection", name, ratio.value, None, 10,
+               {"topk, s": ratio.first, "selection, s": ratio.second}, ratio.spread),
         Figure("4. memory of a selection, bytes a weight of the largest matrix", name, bytes_each,
                16, details={"weights of the matrix": side**2}),
     ]  # fmt: skip
     for proportion in (min(PROPORTIONS), max(PROPORTIONS)):
         one = partial(select, weights, importance, proportion=proportion, tops=tops)
-        fast, slow, ratio = alternate(
+        ratio = alternate(
             partial(seconds, one), lambda: seconds(partial(bare_pass, weights)), rounds
         )
         figures.append(
-            Figure(f"a setting of a sweep at {proportion} / |weights|", name, ratio,
-                   details={"selection, s": fast, "|weights|, s": slow})
+            Figure(f"a setting of a sweep at {proportion} / |weights|", name, ratio.value,
+                   details={"selection, s": ratio.first, "|weights|, s": ratio.second},
+                   spread=ratio.spread)
         )  # fmt: skip
     publish(figures, output)
 

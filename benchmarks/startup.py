@@ -28,11 +28,14 @@ def main(rounds: int = 5, output: Path | None = None) -> None:
         output: A JSON file to write the figure to.
     """
     start("main.py", "--help")
-    ours, theirs, ratio = alternate(
+    ratio = alternate(
         lambda: start("main.py", "--help"), lambda: start("-c", "import lightning"), rounds
     )
-    details = {"main.py --help, s": ours, "import lightning, s": theirs}
-    publish([Figure("7. start-up / import lightning", "", ratio, 1.2, details=details)], output)
+    details = {"main.py --help, s": ratio.first, "import lightning, s": ratio.second}
+    figure = Figure(
+        "7. start-up / import lightning", "", ratio.value, 1.2, None, details, ratio.spread
+    )
+    publish([figure], output)
 
 
 if __name__ == "__main__":

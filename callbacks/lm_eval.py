@@ -17,6 +17,7 @@ from mathneuro.scores import Scores
 from mathneuro.study import Study
 from mathneuro.task_fingerprints import tasks_fingerprint
 from mathneuro.tasks import LoadedTasks, check_context, load_tasks
+from mathneuro.whole_number import WholeNumber
 
 if TYPE_CHECKING:
     from mathneuro.live_model import LiveModel
@@ -48,10 +49,10 @@ class LMEval(SettingCallback):
         self,
         tasks: list[str] | None = None,
         task_folders: list[Path] | None = None,
-        limit: int | None = None,
-        num_fewshot: int | None = None,
+        limit: WholeNumber | None = None,
+        num_fewshot: WholeNumber | None = None,
         batch_size: int | str = 1,
-        seed: int = 1234,
+        seed: WholeNumber = 1234,
         chat_template: bool = False,
         chat_template_args: dict[str, Any] | None = None,
         think_end_token: str | int | None = None,

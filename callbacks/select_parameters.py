@@ -14,6 +14,7 @@ from mathneuro.methods import NEED_ACTIVATIONS, calibration_sets, check_method, 
 from mathneuro.selection import Selection
 from mathneuro.study import InFlight, Study
 from mathneuro.tops import Tops
+from mathneuro.whole_number import WholeNumber
 
 
 class SelectParameters(SettingCallback):
@@ -36,7 +37,7 @@ class SelectParameters(SettingCallback):
         method: str = "mathneuro",
         proportion: float = 0.05,
         calibration: list[str] | None = None,
-        seed: int = 0,
+        seed: WholeNumber = 0,
     ) -> None:
         check_method(method, proportion)
         if seed < 0:

@@ -15,8 +15,11 @@ from mathneuro.watch import tells
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store
 
-UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 """Numbers of errors that mean that a file cannot be written, wherever a library does."""
+
+FORBIDDEN = {errno.EACCES, errno.EPERM}
+"""Numbers of errors that mean that a file may not be read or written."""
 
 LOOK_SECONDS = 0.02
 """How often a waiting process looks up, so that an interruption reaches it."""
@@ -59,6 +62,12 @@ def what_went_wrong(error: Exception) -> str | None:
         return (
             f"folder: {place} cannot be written ({error.strerror}); give a folder that you may "
             "write to and that has room"
+        )
+    if isinstance(error, OSError) and error.errno in FORBIDDEN:
+        place = error.filename or error.filename2 or "a file"
+        return (
+            f"trainer: {place} may not be used ({error.strerror}); change its permissions, or give "
+            "another"
         )
     # Gloo raises plain errors, which name the file of its source code where they come from.
     if not isinstance(error, DistError) and "/gloo/transport/" not in str(error):

@@ -12,6 +12,7 @@ from mathneuro.data.spec import MATH
 from mathneuro.errors import InputError
 from mathneuro.methods import IGNORE_CALIBRATION, NO_DRAWS, calibration_sets, check_method
 from mathneuro.scores import is_perplexity
+from mathneuro.whole_number import WholeNumber
 
 BEFORE = "before"
 """Name of the model without any edit, among the settings."""
@@ -90,10 +91,10 @@ class Grid:
 
     methods: list[str] = field(default_factory=lambda: ["mathneuro", "wanda", "random"])
     calibration: list[str | list[str]] | None = None
-    repeats: int = 5
+    repeats: WholeNumber = 5
     proportions: list[float] = field(default_factory=lambda: list(PROPORTIONS))
     factors: list[float] = field(default_factory=lambda: [0.0])
-    num_samples: list[int] | None = None
+    num_samples: list[WholeNumber] | None = None
     math: list[str] | None = None
     others: list[str] | None = None
     samples: bool = False

@@ -20,22 +20,31 @@ def check_json_files(folder: Path) -> None:
     than the model's makers meant.
 
     Args:
-        folder: The folder of a model or a tokenizer, or of a snapshot in the hub's cache.
+        folder: The folder of a model or a tokenizer.
 
     Raises:
         InputError: If a file is damaged or holds no object.
     """
     for path in sorted({path for pattern in PATTERNS for path in folder.glob(pattern)}):
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(
-                f"model.source: {path} cannot be read ({reason}), but it must be JSON; get the "
-                "file again, or mend it"
-            ) from error
-        if not isinstance(content, dict):
-            raise InputError(
-                f"model.source: {path} holds a {type(content).__name__}, but it must be a JSON "
-                "object; get the file again, or mend it"
-            )
+        check_json_file(path)
+
+
+def check_json_file(path: Path) -> None:
+    """Refuse a JSON file that cannot be read.
+
+    Raises:
+        InputError: If it is damaged or holds no object.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"model.source: {path} cannot be read ({reason}), but it must be JSON; get the file "
+            "again, or mend it"
+        ) from error
+    if not isinstance(content, dict):
+        raise InputError(
+            f"model.source: {path} holds a {type(content).__name__}, but it must be a JSON object; "
+            "get the file again, or mend it"
+        )

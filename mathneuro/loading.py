@@ -12,7 +12,7 @@ from torch import nn
 
 from mathneuro.errors import InputError
 from mathneuro.hub import load_pretrained
-from mathneuro.json_files import check_json_files
+from mathneuro.json_files import check_json_file, check_json_files
 from mathneuro.placement import Placement
 from mathneuro.storage import is_spread, saved_numbers, whole
 
@@ -101,6 +101,8 @@ def load_config(source: ModelSource) -> "PreTrainedConfig":
     config: PreTrainedConfig = load_pretrained(
         AutoConfig.from_pretrained, name, keywords, "model.source"
     )
+    if "gguf_file" not in keywords and not Path(name).is_dir():
+        _check_generation_config(name, source.revision)
     parts = _parts(config)
     # An encoder of pictures or sounds may say so of itself; that does not matter.
     if any(getattr(part, "is_encoder_decoder", False) for part in parts[:2]):
@@ -116,6 +118,25 @@ def load_config(source: ModelSource) -> "PreTrainedConfig":
             "is dequantised)"
         )
     return config
+
+
+def _check_generation_config(name: str, revision: str | None) -> None:
+    """Refuse a model of the hub with a damaged generation config, which transformers passes over.
+
+    Raises:
+        InputError: If it cannot be read.
+    """
+    from transformers.utils.hub import cached_file
+
+    where = {
+        "filename": "generation_config.json",
+        "revision": revision,
+        "_raise_exceptions_for_missing_entries": False,
+        "_raise_exceptions_for_connection_errors": False,
+    }
+    path = load_pretrained(cached_file, name, where, "model.source")
+    if path is not None:
+        check_json_file(Path(path))
 
 
 def _parts(config: "PreTrainedConfig") -> list[Any]:

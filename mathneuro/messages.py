@@ -10,6 +10,7 @@ from mathneuro.data.spec import TextSet
 
 TYPES = {
     "<class 'int'>": "a whole number",
+    "<class 'mathneuro.whole_number.WholeNumber'>": "a whole number",
     "<class 'float'>": "a number",
     "<class 'str'>": "a text",
     "<class 'bool'>": "true or false",
@@ -206,7 +207,7 @@ _SENTENCES: list[tuple[str, Callable[[re.Match[str], tuple[str, ...]], str]]] = 
         _wrong_type,
     ),
     (
-        r'Parser key "(?P<name>[^"]+)": (- Expected a path but .* - )?'
+        r'Parser key "(?P<name>[^"]+)": (- Expected a path but .* - |Not of type \w+: )?'
         r"Expected a (?P<types>.*)\. Got value: (?P<value>.*)",
         _wrong_type,
     ),

@@ -1,6 +1,7 @@
 """The benchmarks run, and what they compare with gives the same."""
 
 import json
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from jsonargparse import auto_parser
 
 from benchmarks import edits, export, grid, growth, identification, sandbox, selection, sweep
 from benchmarks.__main__ import BENCHMARKS
-from benchmarks.measuring import Figure, alternate
+from benchmarks.measuring import Figure, Ratio, alternate
+from benchmarks.parts import texts
+from mathneuro.data.draws import DrawKey
 
 
 def test_identification(tmp_path: Path) -> None:
@@ -24,7 +27,7 @@ def test_identification(tmp_path: Path) -> None:
 def test_the_naive_grid_selects_the_same(tmp_path: Path) -> None:
     """In float64; the figure says how much of it."""
     output = tmp_path / "figures.json"
-    grid.main(num_samples=1, batch_size=1, repeats=1, output=output)
+    grid.main(num_samples=1, batch_size=1, repeats=1, rounds=1, output=output)
     (figure,) = json.loads(output.read_text())
     assert figure["details"]["agreement with float64 sums"] == 1
     assert figure["details"]["naive passes"] == 160
@@ -50,7 +53,7 @@ def test_a_sweep_and_how_all_grows(tmp_path: Path) -> None:
     sweep.main(proportions=[0.05], num_samples=4, limit=2, output=output)
     assert 0 < json.loads(output.read_text())[0]["value"] < 1
     size = growth.Size(parameters=1_000_000, texts=4, words=4)
-    assert growth.measure(size, rounds=1).keys() == {*growth.PARTS, "weights"}
+    assert growth.compare(size, size, rounds=1).keys() == {*growth.PARTS, "weights"}
 
 
 def test_figures_know_their_goals() -> None:
@@ -59,8 +62,32 @@ def test_figures_know_their_goals() -> None:
     assert Figure("", "", 1.04, at_most=1.03).met == "no"
     assert Figure("", "", 9.9, at_least=10).met == "no"
     assert Figure("", "", 1.0).met == ""
-    values = iter((1.0, 2.0, 9.0, 3.0, 4.0, 8.0))
-    assert alternate(lambda: next(values), lambda: next(values), 3) == (4.0, 3.0, 0.5)
+
+
+def test_sides_take_turns() -> None:
+    """Each comes first in every other round, so that a rising load does not favour either."""
+    clock = iter(range(1, 7))
+    order: list[str] = []
+
+    def side(name: str) -> Callable[[], float]:
+        def measure() -> float:
+            order.append(name)
+            return float(next(clock))
+
+        return measure
+
+    ratio = alternate(side("a"), side("b"), 3)
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert ratio == Ratio(4.0, 3.0, 5 / 6, (1 / 2, 4 / 3))
+
+
+def test_the_naive_grid_is_timed_in_slices() -> None:
+    """Which are all of it, and of one size but for one setting."""
+    data = texts(4, 1)
+    data.draws = [DrawKey(4, repeat) for repeat in (1, 2)]
+    slices = grid.naive_slices(data, 2, 5)
+    assert len({setting for each in slices for setting in each}) == 32
+    assert sorted(map(len, slices)) == [6, 6, 6, 7, 7]
 
 
 @pytest.mark.parametrize("command", BENCHMARKS, ids=" ".join)

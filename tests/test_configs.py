@@ -99,3 +99,18 @@ def test_there_are_configs() -> None:
     assert {path.stem for path in DATA} == {
         "gsm8k-local", "math-local", "sgsm-local", "calibration-local", "mgsm-german", "codealpaca",
     }  # fmt: skip
+
+
+def test_whole_numbers_may_be_written_as_others_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """On the command line and in a file; they are whole numbers from then on."""
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(
+        "data: {num_samples: 1e2, held_out: 1e1}\ngrid: {num_samples: [1e2, 5], repeats: 2.0}\n"
+    )
+    parsed = parse(monkeypatch, capsys, "sweep", BASE, overlay)
+    numbers = [parsed["data"][name] for name in ("num_samples", "held_out")]
+    numbers += [*parsed["grid"]["num_samples"], parsed["grid"]["repeats"]]
+    assert numbers == [100, 10, 100, 5, 2]
+    assert {type(number) for number in numbers} == {int}

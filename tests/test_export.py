@@ -18,7 +18,7 @@ from mathneuro.errors import InputError
 from mathneuro.export import Export, export_model, left_behind
 from mathneuro.export.card import model_card
 from mathneuro.layers import find_linear_weights
-from mathneuro.loading import ModelSource, load_model, weight_hash
+from mathneuro.loading import ModelSource, load_config, load_model, weight_hash
 from mathneuro.selection import Selection
 from tests.commands import refused, run
 from tests.families import FAMILIES
@@ -167,6 +167,10 @@ def test_a_model_of_the_hub_from_its_cache(
     stated = metadata_load(tmp_path / "out" / "README.md")
     assert stated is not None
     assert stated["base_model"] == "somebody/tiny"
+    generation = repository / "snapshots" / ("0" * 40) / "generation_config.json"
+    generation.write_text('{"eos_token_id": 1, ')
+    with pytest.raises(InputError, match=r"generation_config\.json cannot be read \(Expecting"):
+        load_config(ModelSource("somebody/tiny"))
 
 
 def test_other_files_are_those_of_the_base_model(tmp_path: Path, shipped: Path) -> None:

@@ -1,5 +1,6 @@
 """What is told when the processes of a run cannot meet, before there are several."""
 
+import errno
 import re
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,13 @@ def test_a_full_disk_is_a_sentence_whatever_wrote() -> None:
     assert sentence is not None
     assert re.match(r"folder: .* cannot be written \(No space left on device\); give", sentence)
     assert what_went_wrong(FileNotFoundError(2, "no such file", "a")) is None
+
+
+def test_a_file_that_may_not_be_read_is_not_told_as_one_to_write() -> None:
+    """The error does not say which of the two was tried."""
+    sentence = what_went_wrong(PermissionError(errno.EACCES, "Permission denied", "a.bin"))
+    assert sentence is not None
+    assert sentence.startswith("trainer: a.bin may not be used (Permission denied); change its")
 
 
 @pytest.mark.parametrize("key", ["LOCAL_RANK", "SLURM_LOCALID"])

@@ -193,6 +193,24 @@ def test_chat_templates_are_part_of_the_text(
     assert list(shown.tokens) == tokenizer(shown.text, add_special_tokens=False)["input_ids"]
 
 
+def test_arguments_of_chat_templates_are_applied(
+    text_files: dict[str, Path], task_folder: Path, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    """To texts and to prompts."""
+    tokenizer.chat_template = "{{ word }} {{ messages[0].content }}"
+    words = {"word": "red"}
+    spec = TextSet(str(text_files["math"]), chat_template=True, chat_template_args=words)
+    data = TextDataModule(spec, {}, num_samples=5, held_out=0)
+    (text,) = shown_texts(data, tokenizer, 1)
+    chosen = EvaluationSettings(
+        ("tiny_generate",), (task_folder,), chat_template=True, chat_template_args=words
+    )
+    (prompt,) = shown_prompts(make_llama(tied=True).config, tokenizer, chosen, 1)
+    for shown in (text, prompt):
+        assert shown.text.startswith("red ")
+        assert shown.pieces[0] == "red"
+
+
 def test_what_is_said_is_printed_to_the_letter(capsys: pytest.CaptureFixture[str]) -> None:
     """Neither markup nor names of emoji are replaced."""
     say("[red] :heart: :x: [/red]")

@@ -55,6 +55,7 @@ def kept(folder: Path) -> dict[Path, bytes]:
         ("--lm_eval.tasks=[tiny_choose]", "lm_eval."),
         ("--lm_eval.batch_size=2", "lm_eval.batch_size 4, but it is 2 now"),
         ("--lm_eval.seed=1", "lm_eval.seed 1234, but it is 1 now"),
+        ("--lm_eval.think_end_token=sees", 'lm_eval.think_end_token null, but it is "sees" now'),
         ("--data.seed=1", "data.seed 0, but it is 1 now"),
         ("--data.replacement=false", "data.replacement true, but it is false now"),
         ("--data.max_length=4", "data.max_length null, but it is 4 now"),

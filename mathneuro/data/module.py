@@ -24,6 +24,7 @@ from mathneuro.data.tokenizing import tokenize_sets
 from mathneuro.data.tokens import TokenizedText
 from mathneuro.errors import InputError
 from mathneuro.ranks import ALONE, Ranks
+from mathneuro.whole_number import WholeNumber
 
 if TYPE_CHECKING:
     from mathneuro.module import CausalLanguageModel
@@ -56,14 +57,14 @@ class TextDataModule(LightningDataModule):
         self,
         math: TextSet,
         calibration: dict[str, TextSet],
-        num_samples: int | None = 500,
+        num_samples: WholeNumber | None = 500,
         replacement: bool = True,
-        seed: int = 0,
-        repeat: int = 1,
-        batch_size: int | None = None,
-        batch_tokens: int | Literal["auto"] | None = None,
-        max_length: int | None = None,
-        held_out: int = 100,
+        seed: WholeNumber = 0,
+        repeat: WholeNumber = 1,
+        batch_size: WholeNumber | None = None,
+        batch_tokens: WholeNumber | Literal["auto"] | None = None,
+        max_length: WholeNumber | None = None,
+        held_out: WholeNumber = 100,
     ) -> None:
         super().__init__()
         self.specs = {MATH: math, **calibration}
