@@ -12,11 +12,13 @@ from callbacks.setting import SettingCallback
 from mathneuro.data.tokens import check_chat_template
 from mathneuro.evaluation import EvaluationSettings, evaluate
 from mathneuro.files import write_json_lines
+from mathneuro.greedy import greedy_changes, greedy_note
 from mathneuro.programs.spec import ProgramSet
 from mathneuro.scores import Scores
 from mathneuro.study import Study
 from mathneuro.task_fingerprints import tasks_fingerprint
-from mathneuro.tasks import LoadedTasks, check_context, load_tasks
+from mathneuro.tasks import LoadedTasks, check_answers, load_tasks
+from mathneuro.terminal import tell
 from mathneuro.whole_number import WholeNumber
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ class LMEval(SettingCallback):
             if self.settings.chat_template:
                 check_chat_template(run.module.tokenizer, "lm_eval")
             self._tasks = run.module.ranks.in_turn(lambda: load_tasks(self.settings))
-            check_context(self._tasks.tasks, run.module.context_length)
+            check_answers(self._tasks.tasks, run.module.context_length)
         if run.module.study is not None and "lm_eval" not in run.module.study.matters:
             settings = asdict(self.settings)
             # The questions and how they are asked are told below, wherever they lie.
@@ -130,15 +132,31 @@ class LMEval(SettingCallback):
                 chat_template_args=self.settings.chat_template_args,
                 think_end_token=self.settings.think_end_token,
             )
+            self._tell_generation(run)
         evaluation = evaluate(self._live, self._tasks, self.settings)
         scores.tasks = evaluation.scores
         scores.notes += evaluation.notes
         scores.evaluation = evaluation.record
         scores.outcomes |= evaluation.outcomes
         scores.prompts |= evaluation.prompts
-        scores.settings = {**asdict(self.settings), "batch_sizes": dict(self._live.batch_sizes)}
+        scores.settings = {
+            **asdict(self.settings),
+            "batch_sizes": dict(self._live.batch_sizes),
+            "generation_config": self._generation_changes(run),
+        }
         if not keep_samples or not run.writes:
             return
         folder = run.folder / "samples" / run.module.column
         for task, samples in evaluation.samples.items():
             write_json_lines(folder / f"{task}.jsonl", samples)
+
+    def _generation_changes(self, run: Run) -> dict[str, Any]:
+        """Return what the model's generation config changes about the answers of these tasks."""
+        kinds = {task.OUTPUT_TYPE for task in self._tasks.tasks.values()} if self._tasks else set()
+        generates = "generate_until" in kinds
+        return greedy_changes(run.module.model.generation_config) if generates else {}
+
+    def _tell_generation(self, run: Run) -> None:
+        note = greedy_note(self._generation_changes(run))
+        if note is not None and run.is_first:
+            tell("note", note)

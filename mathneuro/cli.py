@@ -136,7 +136,12 @@ class CommandLine(LightningCLI):
     def _prepare_subcommand_parser(
         self, klass: type, subcommand: str, **keywords: Any
     ) -> LightningArgumentParser:
-        """Give a command that needs files alone its own arguments, and no others."""
+        """Give a command that needs files alone its own arguments, and no others.
+
+        Commands that are not asked for get none: making all of them takes most of a second.
+        """
+        if asked_command() not in (None, subcommand):
+            return self.init_parser(**keywords)
         if subcommand not in ALONE:
             return super()._prepare_subcommand_parser(klass, subcommand, **keywords)
         parser = self.init_parser(**keywords)
@@ -210,6 +215,11 @@ class CommandLine(LightningCLI):
                 f"trainer: Lightning refuses these settings ({reason}); see its documentation of "
                 "the Trainer"
             ) from error
+
+
+def asked_command() -> str | None:
+    """Return the command that the command line names first; None: it names none."""
+    return next((word for word in sys.argv[1:] if word in (*NEED_MODEL, *ALONE)), None)
 
 
 def make_folder(folder: str) -> None:

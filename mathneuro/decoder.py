@@ -12,7 +12,7 @@ from mathneuro.errors import InputError
 from mathneuro.storage import run_device
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 
 def find_decoder(model: "PreTrainedModel") -> nn.Module:
@@ -25,6 +25,20 @@ def find_decoder(model: "PreTrainedModel") -> nn.Module:
         base: nn.Module = model.base_model
         return base
     return decoder
+
+
+def context_length(config: "PreTrainedConfig") -> int | None:
+    """Return the longest text that a model was made for, in tokens; None: its config has no limit.
+
+    Args:
+        config: The model's config; in a multimodal model the language model's counts.
+    """
+    text_config = config.get_text_config()
+    for name in ("max_position_embeddings", "n_positions", "n_ctx"):
+        length = getattr(text_config, name, None)
+        if length is not None:
+            return int(length)
+    return None
 
 
 def input_device(model: "PreTrainedModel") -> torch.device:

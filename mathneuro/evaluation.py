@@ -15,7 +15,7 @@ from mathneuro.outcomes import question_outcomes
 from mathneuro.programs.notes import program_notes
 from mathneuro.programs.spec import ProgramSet
 from mathneuro.prompts import prompts_hash
-from mathneuro.scores import Score, finite
+from mathneuro.scores import Score, finite, real
 from mathneuro.void import void_scores
 
 if TYPE_CHECKING:
@@ -78,6 +78,16 @@ class EvaluationSettings:
                 "lm_eval.chat_template is false, so that nothing takes them; set it to true, or "
                 "leave them out"
             )
+        turns = {
+            "fewshot_as_multiturn": self.fewshot_as_multiturn,
+            "system_instruction": self.system_instruction,
+        }
+        for label, value in turns.items():
+            if value and not self.chat_template:
+                raise InputError(
+                    f"lm_eval.{label}: got {value!r}, but lm_eval.chat_template is false, so that "
+                    "there are no turns of a conversation; set it to true, or leave this out"
+                )
         if not 0 <= self.seed < 2**32:
             raise InputError(f"lm_eval.seed: got {self.seed}, but it must be from 0 to 2**32 - 1")
 
@@ -156,6 +166,7 @@ def evaluate(live: "LiveModel", loaded: "LoadedTasks", settings: EvaluationSetti
         name: _metrics(metrics) for name, metrics in results["results"].items() if name not in inner
     }
     scores = {name: metrics for name, metrics in measured.items() if metrics}
+    notes += dropped_notes(results["results"])
     for name, spec in settings.programs.items():
         notes += program_notes(name, spec, loaded.tasks[name], samples[name])
     return Evaluation(
@@ -191,18 +202,36 @@ def fewshot_notes(tasks: Mapping[str, Any], settings: EvaluationSettings) -> lis
     ]
 
 
-def _metrics(metrics: dict[str, Any]) -> dict[str, Score]:
+def _metrics(metrics: Mapping[str, Any]) -> dict[str, Score]:
     """Pick the metrics of one task out of lm-eval's flat dictionary."""
     scores = {}
     for key, value in metrics.items():
         metric, _, name = key.partition(",")
-        if not name or metric.endswith("_stderr") or not isinstance(value, int | float):
+        number = real(value)
+        if not name or metric.endswith("_stderr") or number is None:
             continue
-        error = metrics.get(f"{metric}_stderr,{name}")
+        error = real(metrics.get(f"{metric}_stderr,{name}"))
         label = metric if name == "none" else key
         scores[label] = Score(
-            float(value),
-            finite(float(error)) if isinstance(error, int | float) else None,
-            int(metrics["sample_len"]),
+            number, None if error is None else finite(error), int(metrics["sample_len"])
         )
     return scores
+
+
+def dropped_notes(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Name the metrics that are no numbers, which no table can hold.
+
+    Args:
+        results: lm-eval's scores by task or group.
+
+    Example:
+        >>> dropped_notes({"sums": {"alias": "sums", "acc,none": 0.5, "parts,none": [1, 2]}})
+        ['parts of sums is a list and no number, so that it is left out']
+    """
+    return [
+        f"{key.partition(',')[0]} of {task} is a {type(value).__name__} and no number, so that it "
+        "is left out"
+        for task, metrics in results.items()
+        for key, value in metrics.items()
+        if "," in key and "_stderr," not in key and real(value) is None and value != ""
+    ]

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from lm_eval.api.model import CacheHook
 from lm_eval.models.huggingface import HFLM
-from transformers import LogitsProcessorList
+from transformers import LogitsProcessorList, StoppingCriteriaList
 
+from mathneuro.answer_ends import AnswerEnds
 from mathneuro.batch_size import find_batch_size
-from mathneuro.decoder import input_device
+from mathneuro.decoder import context_length, input_device
+from mathneuro.errors import InputError
 from mathneuro.evaluation import quiet
 from mathneuro.ranks import ALONE, Ranks
 from mathneuro.request_batches import TokenRequest, generation_batches, likelihood_batches
@@ -23,6 +25,10 @@ from mathneuro.void import FiniteLogits, VoidAnswer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+UNLIMITED = 2**31 - 1
+"""The context of a model that has no limit."""
 
 
 class LiveModel(HFLM):  # type: ignore[misc]
@@ -61,6 +67,9 @@ class LiveModel(HFLM):  # type: ignore[misc]
         chat_template_args: Mapping[str, Any] | None = None,
         think_end_token: str | int | None = None,
     ) -> None:
+        if isinstance(think_end_token, str) and think_end_token in tokenizer.all_special_tokens:
+            # Answers are decoded without special tokens.
+            think_end_token = tokenizer.get_vocab()[think_end_token]
         with _keep_ties(model), _keep_mode(model), quiet():
             super().__init__(
                 pretrained=model,
@@ -76,13 +85,25 @@ class LiveModel(HFLM):  # type: ignore[misc]
         self.batch_sizes: dict[str, int] = {}
         self._windows: int | None = None
         self._cut = Counter[str]()
+        self._long = set[str]()
+        self._merged = set[tuple[str, str]]()
         self._rows = _Rows()
+
+    @property
+    def max_length(self) -> int:
+        """The longest text that the model reads, in tokens; lm-eval assumes 2,048 if none is told.
+
+        Models without attention have no limit.
+        """
+        return context_length(self.model.config) or UNLIMITED
 
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Evaluate in this block: in evaluation mode, where texts have to be, with new counts."""
         self._device = input_device(self.model)
         self._cut = Counter[str]()
+        self._long = set()
+        self._merged = set()
         with _keep_mode(self.model), torch.no_grad():
             self.model.eval()
             yield
@@ -90,9 +111,14 @@ class LiveModel(HFLM):  # type: ignore[misc]
     def notes(self) -> list[str]:
         """Say in sentences what all processes cut since the block began; all have to call it."""
         cut, notes = sum(self.ranks.collect(self._cut), Counter[str]()), []
-        if prompts := cut["prompts"]:
+        if long := len(set().union(*self.ranks.collect(self._long))):
             notes.append(
-                f"{prompts} prompts were longer than the model's context and lost their beginning"
+                f"{long} prompts were longer than the model's context and lost their beginning"
+            )
+        if merged := cut["merged"]:
+            notes.append(
+                f"the choices of {merged} questions were encoded apart from their prompts, since "
+                "the tokenizer merges the end of a prompt with the beginning of a choice"
             )
         if answers := cut["answers"]:
             notes.append(
@@ -101,22 +127,88 @@ class LiveModel(HFLM):  # type: ignore[misc]
         return notes
 
     def tok_batch_encode(
-        self, strings: list[str], *args: Any, left_truncate_len: int | None = None, **keywords: Any
+        self,
+        strings: Sequence[str],
+        padding_side: str = "left",
+        left_truncate_len: int | None = None,
+        truncation: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Encode prompts as lm-eval does, and count those that do not fit."""
-        ids, mask = super().tok_batch_encode(strings, *args, left_truncate_len=None, **keywords)
-        if left_truncate_len is not None and ids.shape[1] > left_truncate_len:
-            self._cut["prompts"] += int((mask.sum(1) > left_truncate_len).sum())
-            ids, mask = ids[:, -left_truncate_len:], mask[:, -left_truncate_len:]
+        """Encode prompts, each as if it were alone, and note those that do not fit."""
+        if padding_side != "left":
+            raise ValueError("Expected prompts to be padded on the left.")
+        prompts = [self._prompt_tokens(text) for text in strings]
+        most = left_truncate_len or max(map(len, prompts))
+        self._long.update(
+            text for text, tokens in zip(strings, prompts, strict=True) if len(tokens) > most
+        )
+        length = min(most, max(map(len, prompts)))
+        ids = torch.full((len(prompts), length), self.tokenizer.pad_token_id)
+        mask = torch.zeros_like(ids)
+        for row, tokens in enumerate(prompts):
+            kept = tokens[-length:]
+            ids[row, length - len(kept) :] = torch.tensor(kept)
+            mask[row, length - len(kept) :] = 1
         return ids, mask
 
     def loglikelihood(
         self, requests: list[Any], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
-        """Score continuations as lm-eval does."""
-        hidden = disable_tqdm or not self._progress
-        result: list[tuple[float, bool]] = super().loglikelihood(requests, hidden)
-        return result
+        """Score continuations as lm-eval does, each over tokens of its own."""
+        pairs = [self._encode_pair(*each.args) for each in requests]
+        for each, (_, continuation) in zip(requests, pairs, strict=True):
+            if not continuation:
+                raise InputError(
+                    f"lm_eval.tasks: a choice of question {each.doc_id} of {each.task_name} has no "
+                    f"tokens ({each.args[1]!r}), so that it cannot be scored; correct the task's "
+                    "choices, or leave the task out"
+                )
+        if self.ranks.rank == 0:
+            # Every process encodes all requests.
+            self._cut["merged"] += len(
+                {
+                    (each.task_name, each.doc_id)
+                    for each in requests
+                    if tuple(each.args) in self._merged
+                }
+            )
+        asked = [(tuple(each.args), *pair) for each, pair in zip(requests, pairs, strict=True)]
+        return self._loglikelihood_tokens(asked, disable_tqdm)
+
+    def _encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
+        """Encode a prompt and what is scored after it.
+
+        Spaces between both belong to the latter, as lm-eval has it. Where the tokenizer merges the
+        end of a prompt with the beginning of a choice, lm-eval scores what the choice has left, if
+        anything; here the choice is encoded by itself.
+        """
+        spaces = context[len(context.rstrip()) :]
+        prompt, scored = context.rstrip(), spaces + continuation
+        first = self._prompt_tokens(prompt) if prompt else []
+        if not first:
+            tokens = self.tok_encode(scored, add_special_tokens=False)
+            begins = len(tokens) > 1 and tokens[0] == self.prefix_token_id
+            return (tokens[:1], tokens[1:]) if begins else ([self.prefix_token_id], tokens)
+        whole = self._prompt_tokens(prompt + scored)
+        if len(whole) > len(first) and whole[: len(first)] == first:
+            return first, whole[len(first) :]
+        self._merged.add((context, continuation))
+        return first, self._tokens_alone(scored)
+
+    def _prompt_tokens(self, text: str) -> list[int]:
+        """Encode a text that goes on: without the end that some tokenizers add."""
+        tokens: list[int] = self.tok_encode(text)
+        ends = self.tokenizer.eos_token_id
+        added = tokens[-1:] == [ends] and not text.endswith(self.tokenizer.eos_token)
+        return tokens[:-1] if added else tokens
+
+    def _tokens_alone(self, text: str) -> list[int]:
+        """Encode a text as it would be after others, where some tokenizers put no space first."""
+        anchor, whole = (
+            self.tok_encode(each, add_special_tokens=False) for each in ("\n", f"\n{text}")
+        )
+        if whole[: len(anchor)] == anchor:
+            return list(whole[len(anchor) :])
+        return list(self.tok_encode(text, add_special_tokens=False))
 
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
         """Generate as lm-eval does, this process's share, and get the others'."""
@@ -176,9 +268,10 @@ class LiveModel(HFLM):  # type: ignore[misc]
         score = super()._loglikelihood_tokens
 
         def run(mine: list[TokenRequest], size: int) -> list[tuple[float, bool]]:
-            self._cut["prompts"] += sum(
-                len(context) + len(continuation) > self.max_length + 1
-                for _, context, continuation in mine
+            self._long.update(
+                texts[0]
+                for texts, context, continuation in mine
+                if len(context) + len(continuation) > self.max_length + 1
             )
             result: list[tuple[float, bool]] = score(
                 mine, disable_tqdm or not self._progress, override_bs=size
@@ -228,22 +321,55 @@ class LiveModel(HFLM):  # type: ignore[misc]
     def _model_generate(
         self, context: torch.Tensor, max_length: int, stop: list[str], **keywords: Any
     ) -> torch.Tensor:
-        """Generate as lm-eval does, and count answers that neither a stop word nor EOS ended."""
+        """Generate as lm-eval does, each row up to its own end; count those that had none."""
         # Processes that run one model together have to run it equally often.
         keywords["synced_gpus"] = self.ranks.in_lockstep
-
-        def has_ended(answer: list[int]) -> bool:
-            text = self.tok_decode(answer)
-            return self.eot_token_id in answer or any(word in text for word in stop)
-
-        finite = FiniteLogits(context.shape[1], self.eot_token_id, has_ended)
+        beams = keywords.get("num_beams") or self.model.generation_config.num_beams or 1
+        ends = AnswerEnds(
+            self.tokenizer, stop, self._end_tokens, context.shape[1], self.think_end_token
+        )
+        finite = FiniteLogits(self.eot_token_id, ends.lengths, beams)
         keywords["logits_processor"] = LogitsProcessorList([finite])
-        output: torch.Tensor = super()._model_generate(context, max_length, stop, **keywords)
+        if beams > 1:
+            # Beams change places, so that their ends are lm-eval's to find.
+            output: torch.Tensor = super()._model_generate(context, max_length, stop, **keywords)
+            for row, answer in enumerate(output[:, context.shape[1] :].tolist()):
+                text = self.tok_decode(answer, skip_special_tokens=False)
+                if any(word in text for word in stop) or self._end_tokens.intersection(answer):
+                    ends.lengths[row] = len(answer)
+        else:
+            output = self._generate(context, max_length, ends, keywords)
         self._rows.add(len(output), finite.void)
-        if output.shape[1] >= max_length:
-            for answer in output[:, context.shape[1] :]:
-                self._cut["answers"] += not has_ended(answer.tolist())
+        self._cut["answers"] += len(output) - len(ends.lengths)
         return output
+
+    def _generate(
+        self, context: torch.Tensor, max_length: int, ends: AnswerEnds, keywords: dict[str, Any]
+    ) -> torch.Tensor:
+        """Generate one answer a row, and leave nothing after its end."""
+        keywords = {"temperature": 0.0} | keywords
+        if keywords["temperature"] == 0.0 and not keywords.setdefault("do_sample", False):
+            del keywords["temperature"]
+        output: torch.Tensor = self.model.generate(
+            input_ids=context,
+            max_length=max_length,
+            stopping_criteria=StoppingCriteriaList([ends]),
+            pad_token_id=self.tokenizer.pad_token_id,
+            use_cache=True,
+            **keywords,
+        )
+        for row, answer in enumerate(output[:, context.shape[1] :].tolist()):
+            kept = ends.kept(row, answer)
+            # lm-eval cuts at this token's text, also where the tokenizer does not call it special.
+            output[row, context.shape[1] + len(kept) :] = self.eot_token_id
+        return output
+
+    @property
+    def _end_tokens(self) -> frozenset[int]:
+        """All tokens that end an answer; chat models have several."""
+        ends = self.model.generation_config.eos_token_id
+        several = ends if isinstance(ends, list) else [ends]
+        return frozenset(token for token in (*several, self.eot_token_id) if token is not None)
 
     @contextmanager
     def _sized(self, kind: str, longest: Callable[[], int]) -> Iterator[int]:

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from mathneuro.data.budget import fits_in_memory
 from mathneuro.data.module import TextDataModule
-from mathneuro.decoder import input_device, run_decoder
+from mathneuro.decoder import context_length, input_device, run_decoder
 from mathneuro.edit import Edit
 from mathneuro.errors import InputError
 from mathneuro.importance import Identification, Importance
@@ -192,9 +192,7 @@ class CausalLanguageModel(LightningModule):
     @property
     def context_length(self) -> int | None:
         """The longest text that the model was made for, in tokens, if its config tells."""
-        text_config = self.config.get_text_config()
-        length = getattr(text_config, "max_position_embeddings", None)
-        return None if length is None else int(length)
+        return context_length(self.config)
 
     @override
     def setup(self, stage: str) -> None:

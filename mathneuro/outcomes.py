@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mathneuro.scores import Score
+from mathneuro.scores import Score, real
 
-TOLERANCE = 1e-9
-"""How far the mean of the questions may be from the score: the rounding of a sum."""
+TOLERANCE = 1e-6
+"""How far the mean of the questions may be from the score: the rounding of a sum in float32."""
 
 
 def question_outcomes(
@@ -41,8 +41,9 @@ def question_outcomes(
                 for sample in mine
                 if sample["filter"] == (name or "none") and metric in sample
             ]
-            if _is_mean(score.value, values):
-                outcomes[f"{task} {key}"] = {"values": [float(value) for value in values]}
+            numbers = [number for value in values if (number := real(value)) is not None]
+            if len(numbers) == len(values) and _is_mean(score.value, numbers):
+                outcomes[f"{task} {key}"] = {"values": numbers}
     return outcomes
 
 
@@ -58,8 +59,8 @@ def _leaves(
     return [leaf for member in members for leaf in _leaves(member, samples, subtasks)]
 
 
-def _is_mean(score: float, values: Sequence[Any]) -> bool:
-    if not values or not all(isinstance(value, int | float) for value in values):
+def _is_mean(score: float, values: Sequence[float]) -> bool:
+    if not values:
         return False
     mean = math.fsum(values) / len(values)
     return math.isclose(mean, score, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

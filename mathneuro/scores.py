@@ -2,7 +2,11 @@
 
 import math
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
+
+import numpy as np
+import torch
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,21 @@ def is_perplexity(label: str) -> bool:
         (True, False)
     """
     return label.startswith("perplexity ")
+
+
+def real(value: object) -> float | None:
+    """Return a number of any library as a float; None if it is no single real number.
+
+    Example:
+        >>> import numpy as np, torch
+        >>> real(np.float32(0.5)), real(np.int64(3)), real(torch.tensor(2.0)), real(True)
+        (0.5, 3.0, 2.0, 1.0)
+        >>> real("0.5"), real([0.5]), real(np.zeros(2)), real(1j)
+        (None, None, None, None)
+    """
+    if isinstance(value, np.generic | np.ndarray | torch.Tensor):
+        value = value.item() if value.ndim == 0 else None
+    return float(value) if isinstance(value, Real) else None
 
 
 def finite(value: float) -> float | None:

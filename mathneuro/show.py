@@ -9,7 +9,7 @@ from mathneuro.data.tokens import check_chat_template, encode, written
 from mathneuro.errors import InputError
 from mathneuro.evaluation import EvaluationSettings, fewshot_notes, quiet
 from mathneuro.loading import empty_model
-from mathneuro.tasks import check_context, load_tasks, longest_answer
+from mathneuro.tasks import check_answers, load_tasks, longest_answer
 from mathneuro.terminal import counted
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 BOUNDARY = "\N{BOX DRAWINGS LIGHT VERTICAL}"
 """What stands between tokens."""
+
+SCORED = "\N{BOX DRAWINGS DOUBLE VERTICAL}"
+"""What stands before the first token that is scored."""
 
 UNREADABLE = "\N{REPLACEMENT CHARACTER}"
 """What a part of a character decodes to."""
@@ -40,6 +43,7 @@ class Shown:
         cut: How many more tokens there were before the text was cut.
         answer: What the model is to give; None if it only reads.
         notes: What of the settings was not used.
+        scored: How many of the last tokens are scored after the others, as a choice is.
     """
 
     label: str
@@ -49,6 +53,7 @@ class Shown:
     cut: int = 0
     answer: str | None = None
     notes: tuple[str, ...] = ()
+    scored: int = 0
 
     def lines(self) -> list[str]:
         """Return what to print."""
@@ -59,7 +64,10 @@ class Shown:
         if self.answer is not None:
             shown.append(f"-- {self.answer}")
         shown += [f"-- note: {each}" for each in self.notes]
-        marked = "".join(map(_visible, BOUNDARY.join(self.pieces)))
+        read = len(self.pieces) - self.scored
+        parts = self.pieces[:read], self.pieces[read:]
+        joined = SCORED.join(BOUNDARY.join(part) for part in parts if part)
+        marked = "".join(map(_visible, joined))
         return [*shown, "-- tokens", marked, "-- ids", " ".join(map(str, self.tokens)), ""]
 
 
@@ -118,7 +126,7 @@ def shown_prompts(
         tokenizer,
         chat_template_args=settings.chat_template_args,
     )
-    check_context(tasks, live.max_length)
+    check_answers(tasks, live.max_length)
     with quiet(), loaded.state.restored():
         # In the order of an evaluation, since tasks may share what they draw from.
         for task in tasks.values():
@@ -150,11 +158,13 @@ def _requests(
         kind, arguments = each.request_type, each.args
         label = f"{name}, question {number}"
         label += f", choice {number_of_choice} of {len(requests)}" if len(requests) > 1 else ""
+        scored = 0
         if kind == "loglikelihood":
             context, continuation = live.read(each)
             tokens = [*context, *continuation]
             # The last token is scored and not read.
             kept = tokens[-(live.max_length + 1) :]
+            scored = min(len(continuation), len(kept))
             answer = f"scored: {arguments[1]!r} (the last {counted(len(continuation), 'token')})"
             text = "".join(arguments)
         elif kind == "loglikelihood_rolling":
@@ -169,7 +179,8 @@ def _requests(
             most = longest_answer(generation)
             kept = tokens[-(live.max_length - most) :]
             answer = f"generated: {counted(most, 'token')} at most, until {generation.get('until')}"
-        yield _shown(label, text, tokenizer, kept, len(tokens) - len(kept), answer)
+        shown = _shown(label, text, tokenizer, kept, len(tokens) - len(kept), answer)
+        yield replace(shown, scored=scored)
 
 
 def _shown(

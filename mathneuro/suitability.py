@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from mathneuro.decoder import find_decoder, input_device, run_decoder, trial
+from mathneuro.decoder import context_length, find_decoder, input_device, run_decoder, trial
 from mathneuro.errors import InputError
 from mathneuro.experts import compute_experts
 from mathneuro.layers import Coverage
@@ -264,7 +264,7 @@ def position_table(model: "PreTrainedModel") -> int | None:
     A table of positions is an embedding of one row for each, besides the rows that some families
     keep before the first.
     """
-    length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    length = context_length(model.config)
     decoder = find_decoder(model)
     for name, module in decoder.named_modules():
         if isinstance(module, nn.Embedding) and ("position" in name or name.endswith("wpe")):

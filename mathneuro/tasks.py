@@ -134,24 +134,37 @@ def longest_answer(generation: dict[str, Any], default: int = 256) -> int:
     return int(normalize_gen_kwargs(generation, default)["max_gen_toks"])
 
 
-def check_context(tasks: Mapping[str, Any], context_length: int | None) -> None:
-    """Refuse tasks whose answers alone may fill a model's context.
+def check_answers(tasks: Mapping[str, Any], context_length: int | None) -> None:
+    """Refuse tasks whose answers cannot be generated as they ask.
 
     Args:
         tasks: The tasks by name.
-        context_length: The longest text that the model was made for, in tokens. None: not known.
+        context_length: The longest text that the model was made for, in tokens. None: no limit.
 
     Raises:
-        InputError: If so.
+        InputError: If answers may fill the context by themselves or have no tokens, or are sampled
+            at no temperature.
     """
     for name, task in tasks.items():
-        most = longest_answer(task.get_config("generation_kwargs") or {})
-        generates = task.OUTPUT_TYPE == "generate_until"
-        if context_length is not None and generates and most >= context_length:
+        if task.OUTPUT_TYPE != "generate_until":
+            continue
+        how = task.get_config("generation_kwargs") or {}
+        most = longest_answer(how)
+        if context_length is not None and most >= context_length:
             raise InputError(
                 f"lm_eval: {name} has answers of up to {most:,} tokens, but the model's context is "
                 f"{context_length:,}, prompt included; use another model, or lower max_gen_toks "
                 "in the task (max_new_tokens in lm_eval.programs)"
+            )
+        if most < 1:
+            raise InputError(
+                f"lm_eval: {name} has answers of up to {most} tokens (max_gen_toks of its "
+                "generation_kwargs), but they need at least 1; correct the task"
+            )
+        if how.get("do_sample") and not how.get("temperature"):
+            raise InputError(
+                f"lm_eval: {name} samples its answers (do_sample: true) without a temperature; "
+                "give temperature in the task's generation_kwargs, or set do_sample to false"
             )
 
 

@@ -1,11 +1,13 @@
 """Scores that rest on numbers that are not finite: such numbers measure nothing."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import torch
 from transformers import LogitsProcessor
+
+from mathneuro.scores import real
 
 
 class VoidAnswer(str):
@@ -18,19 +20,19 @@ class FiniteLogits(LogitsProcessor):
     """Finds rows of a batch whose next token rests on logits that are not finite, and ends them.
 
     Args:
-        prompt_length: Tokens of each row before the first generated one.
         end: The token that ends an answer. None: there is none, and any other will do.
-        has_ended: Tells whether generated tokens are a whole answer already, whose row goes on only
-            since others do.
+        ended: Rows whose answer is whole already, which go on only since others do.
+        beams: Rows of each answer.
+
+    Attributes:
+        void: Answers that are void, by their number in the batch.
     """
 
-    def __init__(
-        self, prompt_length: int, end: int | None, has_ended: Callable[[list[int]], bool]
-    ) -> None:
+    def __init__(self, end: int | None, ended: Container[int] = (), beams: int = 1) -> None:
         self.void: set[int] = set()
-        self._prompt_length = prompt_length
         self._end = end or 0
-        self._has_ended = has_ended
+        self._ended = ended
+        self._beams = beams
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Look at the logits of the next token.
@@ -46,9 +48,8 @@ class FiniteLogits(LogitsProcessor):
         broken = ~scores.amax(dim=-1).isfinite()
         if not bool(broken.any()):
             return scores
-        for row in broken.nonzero().flatten().tolist():
-            if not self._has_ended(input_ids[row, self._prompt_length :].tolist()):
-                self.void.add(row)
+        rows = broken.nonzero().flatten().tolist()
+        self.void.update(row // self._beams for row in rows if row not in self._ended)
         scores = scores.masked_fill(broken[:, None], -math.inf)
         scores[broken, self._end] = 0.0
         return scores
@@ -104,15 +105,16 @@ def void_scores(
         if broken.isdisjoint(_members(name, groups)):
             continue
         for key, value in metrics.items():
-            if "," in key and isinstance(value, int | float):
+            if "," in key and real(value) is not None:
                 metrics[key] = math.nan
     return notes
 
 
 def _is_void(response: Any) -> bool:  # noqa: ANN401
     """Tell whether what lm-eval keeps of a request holds a number that is not finite."""
-    if isinstance(response, float):
-        return not math.isfinite(response)
+    number = real(response)
+    if number is not None:
+        return not math.isfinite(number)
     if isinstance(response, list | tuple):
         return any(map(_is_void, response))
     return isinstance(response, VoidAnswer)
