@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +73,11 @@ def load_tasks(settings: EvaluationSettings, to_run: bool = True) -> LoadedTasks
 
 def _load(settings: EvaluationSettings) -> dict[str, Any]:
     """Build the tasks that lm-eval knows by name, and their groups."""
-    from lm_eval.tasks import TaskManager
-
-    folders = [str(folder) for folder in settings.task_folders]
-    manager = TaskManager(include_path=folders, include_defaults=False)
-    if not set(settings.tasks) <= set(manager.all_tasks):
-        # Looking through the thousands of tasks that lm-eval brings takes a while.
-        manager = TaskManager(include_path=folders, include_defaults=True)
     for name in settings.tasks:
-        _check_name(name, settings, manager)
+        _check_named_once(name, settings)
+    manager = _manager(settings)
+    for name in settings.tasks:
+        _check_name(name, manager)
     with quiet(), offline_if_unreachable():
         try:
             loaded: dict[str, Any] = manager.load(list(settings.tasks))
@@ -101,16 +98,45 @@ def _load(settings: EvaluationSettings) -> dict[str, Any]:
     return loaded
 
 
-def _check_name(name: str, settings: EvaluationSettings, manager: Any) -> None:  # noqa: ANN401
-    """Refuse a task that does not exist, is named twice, or would run code unprotected."""
+def _manager(settings: EvaluationSettings) -> Any:  # noqa: ANN401
+    """Return lm-eval's manager of the tasks in the folders, and of its own if these are asked."""
+    from lm_eval.tasks import TaskManager
+
+    folders = tuple(map(str, settings.task_folders))
+    manager = TaskManager(include_path=list(folders), include_defaults=False)
+    if set(settings.tasks) <= set(manager.all_tasks):
+        return manager
+    files = sorted(path for folder in settings.task_folders for path in folder.rglob("*.y*ml"))
+    return _whole_manager(folders, tuple((path, path.stat().st_mtime_ns) for path in files))
+
+
+@lru_cache(maxsize=1)
+def _whole_manager(folders: tuple[str, ...], _files: tuple[tuple[Path, int], ...]) -> Any:  # noqa: ANN401
+    """Return lm-eval's manager of all tasks: it reads 14,000 files, which takes a while.
+
+    Args:
+        folders: Folders with tasks besides its own.
+        _files: The files in them and when they changed, so that changed ones are read again.
+    """
+    from lm_eval.tasks import TaskManager
+
+    return TaskManager(include_path=list(folders), include_defaults=True)
+
+
+def _check_named_once(name: str, settings: EvaluationSettings) -> None:
+    """Refuse a task that is named twice, or a program's."""
     if settings.tasks.count(name) > 1:
         raise InputError(f"lm_eval.tasks: got {name!r} twice; name it once")
+    if name in settings.programs:
+        raise InputError(
+            f"lm_eval.tasks: got {name!r}, which is one of lm_eval.programs; these are evaluated "
+            "without being named here, so leave it out"
+        )
+
+
+def _check_name(name: str, manager: Any) -> None:  # noqa: ANN401
+    """Refuse a task that does not exist, or would run code unprotected."""
     if name not in manager.all_tasks:
-        if name in settings.programs:
-            raise InputError(
-                f"lm_eval.tasks: got {name!r}, which is one of lm_eval.programs; these are "
-                "evaluated without being named here, so leave it out"
-            )
         close = difflib.get_close_matches(name, manager.all_tasks, n=3)
         raise InputError(
             f"lm_eval.tasks: there is no task {name!r}"

@@ -35,6 +35,16 @@ _threads: list[threading.Thread] = []
 _reasons: list[str] = []
 
 
+def _begin_as_fork() -> None:
+    """Watch the process that forked this one, with no thread of its own."""
+    global _parent
+    _parent = os.getppid()
+    _threads.clear()
+
+
+os.register_at_fork(after_in_child=_begin_as_fork)
+
+
 def is_orphan() -> bool:
     """Tell whether the process that started this one has gone."""
     return os.getppid() != _parent

@@ -1,4 +1,4 @@
-"""What two processes check that meet; torchrun starts both."""
+"""What two processes check that meet; a test starts both."""
 
 import time
 from datetime import timedelta
@@ -70,7 +70,8 @@ def check_programs(ranks: Ranks) -> None:
     assert (found["status"], found["value"]) == ("ran", "7")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Check all of it."""
     both = start()
     for check in (
         check_what_is_given,

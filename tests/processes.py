@@ -1,10 +1,17 @@
 """Commands in processes of their own, and comparing what they leave."""
 
 import json
+import multiprocessing
+import os
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from mathneuro.edit import Edit
 from mathneuro.importance import Importance
@@ -14,6 +21,15 @@ ROOT = Path(__file__).parent.parent
 
 CIRCUMSTANCES = ("seconds", "start", "end", "device", "host", "finished")
 """What two runs of the same thing may differ in."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How processes ended: the worst status, and what all of them printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
 def command(name: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
@@ -39,6 +55,60 @@ def torchrun(module: str, *words: str) -> subprocess.CompletedProcess[str]:
         check=False,
         cwd=ROOT,
     )
+
+
+def forked(folder: Path, work: Callable[..., object], *arguments: object) -> Ended:
+    """Run some work in two forked processes that find what torchrun tells its own.
+
+    They have imported all that this process has, which takes longer than most of what they do. Use
+    `command` or `torchrun` where the start of processes is the subject.
+
+    Args:
+        folder: Where to keep what they print.
+        work: What each does.
+        arguments: What it is given.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    context = multiprocessing.get_context("fork")
+    processes = [
+        context.Process(target=_work, args=(rank, port, folder, work, arguments))
+        for rank in range(2)
+    ]
+    for each in processes:
+        each.start()
+    for each in processes:
+        each.join(timeout=180)
+        each.kill()
+        each.join()
+    printed = [
+        "".join((folder / f"{name}{rank}.txt").read_text() for rank in range(2))
+        for name in ("output", "errors")
+    ]
+    return Ended(max(abs(each.exitcode or 0) for each in processes), *printed)
+
+
+def _work(
+    rank: int,
+    port: int,
+    folder: Path,
+    work: Callable[..., object],
+    arguments: tuple[object, ...],
+) -> None:
+    sys.stdout, sys.stderr = (
+        (folder / f"{name}{rank}.txt").open("w", buffering=1) for name in ("output", "errors")
+    )
+    for number, file in ((1, sys.stdout), (2, sys.stderr)):
+        os.dup2(file.fileno(), number)
+    # Threads that the parent's products ran on are not there.
+    torch.set_num_threads(1)
+    os.environ |= {
+        "RANK": str(rank), "LOCAL_RANK": str(rank), "GROUP_RANK": "0", "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+        "TORCHELASTIC_RUN_ID": "forked",
+    }  # fmt: skip
+    work(*arguments)
 
 
 def measured(value: Any) -> Any:  # noqa: ANN401

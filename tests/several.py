@@ -1,6 +1,5 @@
-"""Commands one after the other in one process; torchrun starts several of them."""
+"""Commands one after the other in one process, of which a test starts several."""
 
-import json
 import sys
 
 import main
@@ -11,7 +10,3 @@ def run(commands: list[list[str]]) -> None:
     for command in commands:
         sys.argv = ["main.py", *command]
         main.main()
-
-
-if __name__ == "__main__":
-    run(json.loads(sys.argv[1]))

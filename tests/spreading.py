@@ -1,7 +1,6 @@
 """What a model gives that is spread over two processes, against the same model in one.
 
-Started by a test in both processes (``python -m torch.distributed.run``); ends with status 0 if all
-is equal, bit for bit.
+Started by a test in both processes, which end with status 0 if all is equal, bit for bit.
 """
 
 import json
@@ -107,7 +106,3 @@ def main() -> None:
     for name in NAMES:
         check(name)
     distributed.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main()

@@ -43,6 +43,12 @@ def test_selection_and_edits(tmp_path: Path) -> None:
     assert json.loads(output.read_text())[0]["value"] > 0
     sandbox.main(programs=2, rounds=1, output=output)
     assert json.loads(output.read_text())[0]["value"] > 1
+
+
+@pytest.mark.slow
+def test_export(tmp_path: Path) -> None:
+    """In processes of its own."""
+    output = tmp_path / "figures.json"
     export.main(parameters=1_000_000, rounds=1, output=output)
     assert len(json.loads(output.read_text())) == 4
 

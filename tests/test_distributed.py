@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import meeting
 from tests.commands import run
-from tests.processes import ROOT, check_same, command, torchrun
+from tests.processes import ROOT, check_same, command, forked, torchrun
+from tests.several import run as several
 
 TWO = ["--trainer.devices=2", "--trainer.strategy=ddp"]
 
@@ -79,9 +81,7 @@ def test_any_number_of_texts_and_every_command(
 
     for name, *arguments in within(tmp_path / "one"):
         run(monkeypatch, name, arguments)
-    ended = torchrun(
-        "tests.several", json.dumps([[*each, *TWO] for each in within(tmp_path / "two")])
-    )
+    ended = forked(tmp_path, several, [[*each, *TWO] for each in within(tmp_path / "two")])
     assert ended.returncode == 0, ended.stderr
     for folder in sorted((tmp_path / "one").iterdir()):
         check_same(folder, tmp_path / "two" / folder.name)
@@ -90,12 +90,17 @@ def test_any_number_of_texts_and_every_command(
 @pytest.mark.parametrize(
     ("rank", "how", "reason"),
     [
-        (1, "mistake", "error: data: one process met a text"),
+        pytest.param(1, "mistake", "error: data: one process met a text", marks=pytest.mark.slow),
         pytest.param(0, "fault", "RuntimeError: a fault in one process", marks=pytest.mark.slow),
         (1, "fault", "RuntimeError: a fault in one process"),
         pytest.param(1, "kill", "error: trainer: ", marks=pytest.mark.slow),
-        (0, "kill", "error: trainer: "),
-        (1, "terminate", "error: trainer: process 1 was told to end (SIGTERM)"),
+        pytest.param(0, "kill", "error: trainer: ", marks=pytest.mark.slow),
+        pytest.param(
+            1,
+            "terminate",
+            "error: trainer: process 1 was told to end (SIGTERM)",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             "null", "mistake", "error: data: one process met a text", marks=pytest.mark.slow
         ),
@@ -119,7 +124,9 @@ def test_a_failing_process_ends_all(
 
 
 @pytest.mark.parametrize(("first", "with_signal", "later"), [
-    (True, signal.SIGKILL, 0), (True, signal.SIGTERM, 1), (False, signal.SIGKILL, 1),
+    pytest.param(True, signal.SIGKILL, 0, marks=pytest.mark.slow),
+    pytest.param(True, signal.SIGTERM, 1, marks=pytest.mark.slow),
+    (False, signal.SIGKILL, 1),
 ])  # fmt: skip
 def test_processes_end_with_one_another_while_they_start(
     arguments: list[str], tmp_path: Path, first: bool, with_signal: signal.Signals, later: float
@@ -153,14 +160,15 @@ def children(process: int) -> list[int]:
     return [int(each) for each in listed.read_text().split()] if listed.exists() else []
 
 
-def test_a_mistake_that_all_make_is_told_once(arguments: list[str]) -> None:
+def test_a_mistake_that_all_make_is_told_once(arguments: list[str], tmp_path: Path) -> None:
     """As one that shows when the data is read."""
-    ended = command("predict", [*arguments, *TWO, "--data.held_out=12"])
+    ended = forked(tmp_path, several, [["predict", *arguments, *TWO, "--data.held_out=12"]])
     assert ended.returncode == 2
     assert ended.stderr.count("error: ") == 1, ended.stderr
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on_at_once(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,16 +194,17 @@ def test_a_killed_sweep_goes_on_at_once(
     check_same(tmp_path / "one", tmp_path / "two")
 
 
-def test_texts_are_not_divided_twice(arguments: list[str]) -> None:
+def test_texts_are_not_divided_twice(arguments: list[str], tmp_path: Path) -> None:
     """By Lightning too, which would leave some out; told once, and before any model loads."""
-    ended = command("validate", [*arguments, *TWO, "--trainer.use_distributed_sampler=true"])
+    words = ["validate", *arguments, *TWO, "--trainer.use_distributed_sampler=true"]
+    ended = forked(tmp_path, several, [words])
     assert ended.returncode == 2
     assert ended.stderr.count("error: trainer.use_distributed_sampler: got true") == 1
 
 
-def test_started_processes_have_to_be_used(arguments: list[str]) -> None:
+def test_started_processes_have_to_be_used(arguments: list[str], tmp_path: Path) -> None:
     """Two that each believe to be alone would write the same files."""
-    ended = torchrun("main", "predict", *arguments, "--trainer.devices=1")
+    ended = forked(tmp_path, several, [["predict", *arguments, "--trainer.devices=1"]])
     assert ended.returncode != 0
     assert ended.stderr.count("error: trainer.devices: got 1") == 1, ended.stderr
 
@@ -212,9 +221,9 @@ def test_a_report_is_made_once(
     assert ended.stdout.count("summary.md") == 1
 
 
-def test_processes_meet() -> None:
+def test_processes_meet(tmp_path: Path) -> None:
     """Their order, what they refuse, and for how long they wait."""
-    ended = torchrun("tests.meeting")
+    ended = forked(tmp_path, meeting.main)
     assert ended.returncode == 0, ended.stderr
 
 

@@ -269,10 +269,14 @@ def test_a_number_of_shots_that_a_task_fixes_is_told(
     assert not [note for note in notes if "tiny_generate fixes" in note]
 
 
-def test_a_task_that_does_not_exist_is_one_sentence(task_folder: Path) -> None:
-    """With a guess at what was meant."""
-    with pytest.raises(InputError, match=r"no task 'tiny_generat'; did you mean .*tiny_generate"):
-        load_tasks(settings(task_folder, tasks=("tiny_generat",)))
+def test_names_that_are_no_tasks_to_run_are_one_sentence(task_folder: Path) -> None:
+    """With a guess at what was meant; what runs code is refused before anything is fetched."""
+    for name, message in (
+        ("tiny_generat", r"no task 'tiny_generat'; did you mean .*tiny_generate"),
+        ("humaneval", "humaneval runs code that the model writes, unprotected"),
+    ):
+        with pytest.raises(InputError, match=message):
+            load_tasks(settings(task_folder, tasks=(name,)))
 
 
 def test_task_data_that_is_missing_is_one_sentence(task_folder: Path) -> None:

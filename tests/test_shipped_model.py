@@ -77,6 +77,7 @@ def test_the_data_files_can_be_made_again(tmp_path: Path) -> None:
         assert file.read_bytes() == (ASSETS / "data" / file.name).read_bytes()
 
 
+@pytest.mark.slow
 def test_the_training_script_runs(tmp_path: Path) -> None:
     """For two steps: a model comes out that transformers loads."""
     script = [sys.executable, str(ASSETS / "train.py"), "--output", str(tmp_path / "model")]

@@ -10,9 +10,11 @@ from lightning.pytorch.strategies import ModelParallelStrategy, SingleDeviceStra
 
 from mathneuro.errors import InputError
 from mathneuro.spread import spread, spread_over_all
+from tests import spreading
 from tests.commands import run
 from tests.conftest import make_llama
-from tests.processes import check_same, command, torchrun
+from tests.processes import check_same, forked
+from tests.several import run as several
 
 SPREAD = ["--trainer.devices=2", "--trainer.strategy=ModelParallelStrategy"]
 
@@ -30,11 +32,11 @@ def test_a_run_finds_what_one_process_finds(
     """Hash, importance, activations, edit, scores and files, bit for bit; told once."""
     arguments, one, two = uneven, tmp_path / "one", tmp_path / "two"
     run(monkeypatch, "operate", [*arguments, f"--folder={one}"])
-    ended = command(
-        "operate",
-        [*arguments, *SPREAD, f"--folder={two}", "--trainer.callbacks+=tests.spreading.Watch",
-         f"--trainer.callbacks.folder={tmp_path}"],
-    )  # fmt: skip
+    words = [
+        "operate", *arguments, *SPREAD, f"--folder={two}",
+        "--trainer.callbacks+=tests.spreading.Watch", f"--trainer.callbacks.folder={tmp_path}",
+    ]  # fmt: skip
+    ended = forked(tmp_path, several, [words])
     assert ended.returncode == 0, ended.stderr
     check_same(one, two)
     for label in ("identify", "select", "prune", str(two)):
@@ -47,9 +49,9 @@ def test_a_run_finds_what_one_process_finds(
     assert sum(each["before"] for each in watched) == watched[0]["total"]
 
 
-def test_every_kind_of_model_is_the_same_when_spread() -> None:
+def test_every_kind_of_model_is_the_same_when_spread(tmp_path: Path) -> None:
     """Transposed weights, experts, blocks with activation functions of their own."""
-    ended = torchrun("tests.spreading")
+    ended = forked(tmp_path, spreading.main)
     assert ended.returncode == 0, ended.stderr
 
 
@@ -110,6 +112,6 @@ def test_a_sweep_finds_what_one_process_finds(
         "--grid.factors=[0.0, 1.0]",
     ]
     run(monkeypatch, "sweep", [*sweep, f"--folder={tmp_path / 'one'}"])
-    ended = command("sweep", [*sweep, *SPREAD, f"--folder={tmp_path / 'two'}"])
+    ended = forked(tmp_path, several, [["sweep", *sweep, *SPREAD, f"--folder={tmp_path / 'two'}"]])
     assert ended.returncode == 0, ended.stderr
     check_same(tmp_path / "one", tmp_path / "two")
